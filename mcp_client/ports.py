@@ -1,0 +1,146 @@
+"""What the client asks of others: leave to send, and somebody to tell. It knows no caller."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from mcp_client.protocol.errors import Delivery
+
+__all__ = ["SILENT", "UNGUARDED", "ClientObserver", "FrameSink", "SendGuard", "Ticket", "Transport"]
+
+
+class SendGuard(Protocol):
+    """Leave to send one frame.
+
+    A transport calls `check` in the same uninterruptible step as the write of the frame's first
+    byte, and again after each wait that came before that byte.
+    """
+
+    def check(self) -> None:
+        """Return if the frame may go out now; raise otherwise. Only reads; allocates nothing.
+
+        What it raises reaches the caller of the request as it is. It must derive neither from
+        OSError nor from an HTTP library's errors, or it would be taken for a connection error.
+        """
+        ...
+
+    def sent(self) -> None:
+        """Spend the leave. Called in the same step, right after a write took the first byte."""
+        ...
+
+
+class Ticket(Protocol):
+    """Where one frame got to. A transport keeps it up to date; whoever sent the frame reads it."""
+
+    delivery: Delivery
+    """NOT_SENT until the step of the first byte, then MAYBE_SENT."""
+    bytes_sent: int
+    """Bytes of the frame that the kernel took."""
+
+    @property
+    def settled(self) -> bool:
+        """True once nobody waits for the frame any more: one not yet started is then dropped."""
+        ...
+
+    def refused(self, error: Exception) -> None:
+        """The guard (or the record that must precede the byte) said no: no byte left."""
+        ...
+
+    def written(self) -> None:
+        """The whole frame was taken by the kernel."""
+        ...
+
+    def lost(self) -> None:
+        """The connection ended before the whole frame was taken; `connection_lost` says why."""
+        ...
+
+
+class FrameSink(Protocol):
+    """Who receives what a transport reads. Synchronous: it decodes and settles in the same step."""
+
+    def frame_received(self, frame: bytes) -> None:
+        """Take one whole frame, without its delimiter."""
+        ...
+
+    def connection_lost(self, error: Exception) -> None:
+        """The connection is over, for good. Called once."""
+        ...
+
+
+class Transport(Protocol):
+    """One connection to one server. `send` has no default guard: nothing goes out without one."""
+
+    async def open(self, sink: FrameSink) -> None:
+        """Start or reach the server. Raises StartError. Must be called in the owner's task."""
+        ...
+
+    def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
+        """Queue one frame without its delimiter. Never blocks.
+
+        The write happens in a later step, where `guard.check()` is asked again. Raises
+        FrameTooLargeError or LocalProtocolError if a bound is passed; nothing is queued then.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End the server and everything that it started. Idempotent; shielded and timed inside."""
+        ...
+
+
+class ClientObserver(Protocol):
+    """Told of what happens on the wire, synchronously, in the step in which it happens."""
+
+    def flushing(self) -> None:
+        """Frames are about to be checked and written: put on record now what must come before.
+
+        Raising refuses every frame of this flush.
+        """
+        ...
+
+    def request_sent(self, request_id: int, method: str) -> None:
+        """The first byte of a request went out."""
+        ...
+
+    def request_answered(self, request_id: int, method: str) -> None:
+        """A response to a request arrived."""
+        ...
+
+    def request_failed(self, request_id: int, method: str, error: Exception) -> None:
+        """A request ended without a response that its caller can have."""
+        ...
+
+    def answer_dropped(self, request_id: int) -> None:
+        """A response arrived for which nobody waits (any more): it is not delivered."""
+        ...
+
+
+class _Silent:
+    def flushing(self) -> None:
+        pass
+
+    def request_sent(self, request_id: int, method: str) -> None:
+        pass
+
+    def request_answered(self, request_id: int, method: str) -> None:
+        pass
+
+    def request_failed(self, request_id: int, method: str, error: Exception) -> None:
+        pass
+
+    def answer_dropped(self, request_id: int) -> None:
+        pass
+
+
+class _Unguarded:
+    def check(self) -> None:
+        pass
+
+    def sent(self) -> None:
+        pass
+
+
+SILENT: Final[ClientObserver] = _Silent()
+"""Tells nobody."""
+
+UNGUARDED: Final[SendGuard] = _Unguarded()
+"""Leave to send anything, always. For programs that use the client alone; the orchestrator never does."""

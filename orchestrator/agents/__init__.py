@@ -1,0 +1,3 @@
+"""Subagents: the loop, their models, their budgets."""
+
+from __future__ import annotations

@@ -1,0 +1,84 @@
+"""What an agent does, told as it happens, in the past tense. Plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchestrator.core.errors import Delivery, DenyReason
+from orchestrator.core.ids import AgentId, CallId
+from orchestrator.core.outcomes import CallOutcome, RunStatus
+
+__all__ = [
+    "AgentEnded",
+    "AgentEvent",
+    "AgentNoted",
+    "AgentStarted",
+    "CallEnded",
+    "CallStarted",
+    "TurnEnded",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStarted:
+    """An agent began to work."""
+
+    agent: AgentId
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """A model's turn is over. `number` counts from 1."""
+
+    agent: AgentId
+    number: int
+    calls: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentNoted:
+    """A recipe told of its progress."""
+
+    agent: AgentId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStarted:
+    """A call was handed to the broker."""
+
+    agent: AgentId
+    server: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    """A call is over. `reason`, `rule` and `bytes_sent` are set where it was denied or refused."""
+
+    agent: AgentId
+    server: str
+    tool: str
+    outcome: CallOutcome
+    seconds: float
+    delivery: Delivery = Delivery.ANSWERED
+    reason: DenyReason | None = None
+    rule: str = ""
+    bytes_sent: int = 0
+    message: str = ""
+    call: CallId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEnded:
+    """An agent is done, or has failed."""
+
+    agent: AgentId
+    status: RunStatus
+    seconds: float
+    message: str = ""
+
+
+AgentEvent = AgentStarted | TurnEnded | AgentNoted | CallStarted | CallEnded | AgentEnded

@@ -1,0 +1,3 @@
+"""The append-only, hash-chained record."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The command `remit`."""
+
+from __future__ import annotations

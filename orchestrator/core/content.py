@@ -1,0 +1,47 @@
+"""Content that came from a server: untrusted, without authority, with its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from orchestrator.core.ids import CallId, ServerName
+
+__all__ = ["AUTHORITY", "TRUST", "Origin", "UntrustedContent"]
+
+TRUST: Final = "untrusted_external"
+AUTHORITY: Final = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where content came from: the host's label of the server, the kind and name that was used."""
+
+    server: ServerName
+    kind: str
+    name: str
+    call: CallId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntrustedContent:
+    """A result, as its caller may have it. It can inform; it can never permit.
+
+    `blocks` are the content blocks as decoded (`{"type": "text", "text": …}`), `structured` the
+    structured content if the server sent any. `is_error` keeps a tool's failure a failure.
+    """
+
+    origin: Origin
+    blocks: tuple[Mapping[str, object], ...]
+    structured: object = None
+    is_error: bool = False
+    truncated: bool = False
+    trust: str = TRUST
+    authority: str = AUTHORITY
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by newlines; other blocks are left out."""
+        parts = (block.get("text") for block in self.blocks if block.get("type") == "text")
+        return "\n".join(part for part in parts if isinstance(part, str))

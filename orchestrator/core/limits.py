@@ -1,0 +1,33 @@
+"""Every bound of the orchestrator, each with the reason for its value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["OrchestratorLimits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrchestratorLimits:
+    """The bounds of one session. A test goes one past each. Sizes are bytes, times are seconds."""
+
+    argument_bytes_max: int = 1024 * 1024
+    """The canonical arguments of one call."""
+    argument_depth_max: int = 32
+    """Arrays and objects inside one another in arguments."""
+    result_text_bytes_max: int = 1024 * 1024
+    """Text of one result that reaches a model or a recipe; more is cut, and marked as cut."""
+    agents_max: int = 1_000
+    """Live agents of one session."""
+    depth_max: int = 4
+    """Agents below one another."""
+    calls_parallel_max: int = 16
+    """Calls of one turn of one agent at the same time."""
+    approval_seconds_max: float = 600.0
+    """How long a person is waited for."""
+    drain_seconds_max: float = 1.0
+    """How long a receipt waits for a frame that had begun; then the connection is killed."""
+    document_bytes_max: int = 4 * 1024 * 1024
+    """A configuration, policy or pipeline file."""
+    event_queue_max: int = 10_000
+    """Events that wait for a slow listener; the oldest progress events are dropped first."""

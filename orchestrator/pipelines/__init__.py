@@ -1,0 +1,3 @@
+"""Directed graphs of subagents."""
+
+from __future__ import annotations

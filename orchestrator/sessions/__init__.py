@@ -1,0 +1,3 @@
+"""The parent session: configuration, approvals, clients, agents, and taking back."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""What a person sees. Surfaces may print; they know nothing of each other."""
+
+from __future__ import annotations

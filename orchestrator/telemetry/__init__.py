@@ -1,0 +1,3 @@
+"""The only importer of OpenTelemetry."""
+
+from __future__ import annotations
