@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from orchestrator.core.calls import Call, ToolSpec
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import RemitError
 
@@ -21,19 +22,6 @@ __all__ = [
     "Turn",
     "Usage",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What a model wants to call: a server's label, a tool's name, its arguments.
-
-    `id` is the model's own name for the call, where it has one.
-    """
-
-    server: str
-    tool: str
-    arguments: Mapping[str, object] = field(default_factory=dict[str, object])
-    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +57,6 @@ class Turn:
     answer: object = None
     done: bool = False
     usage: Usage = Usage()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
-    """A tool as a model is shown it: the model-facing name and what it stands for.
-
-    `description` and `input_schema` are a server's own, bounded, untrusted.
-    """
-
-    model_name: str
-    server: str
-    tool: str
-    description: str
-    input_schema: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
