@@ -23,6 +23,8 @@ class OrchestratorLimits:
     """Agents below one another."""
     calls_parallel_max: int = 16
     """Calls of one turn of one agent at the same time."""
+    call_seconds_max: float = 120.0
+    """One call, from its admission to its answer, where the server's entry names no other time."""
     approval_seconds_max: float = 600.0
     """How long a person is waited for."""
     drain_seconds_max: float = 1.0
@@ -31,3 +33,17 @@ class OrchestratorLimits:
     """A configuration, policy or pipeline file."""
     event_queue_max: int = 10_000
     """Events that wait for a slow listener; the oldest progress events are dropped first."""
+    server_tools_max: int = 2_000
+    """Tools of one server; the largest catalogues seen have some hundreds."""
+    tool_name_chars_max: int = 256
+    """MCP says 128; twice that, so that a careless server still works."""
+    schema_bytes_max: int = 128 * 1024
+    """One tool's input schema: all of it goes into a model's context."""
+    schema_depth_max: int = 32
+    """Arrays and objects inside one another in an input schema."""
+    schema_nodes_max: int = 10_000
+    """Values in an input schema; providers refuse far smaller ones."""
+    description_chars_max: int = 16_384
+    """A tool's description, or a server's instructions, as shown; more is cut, and marked."""
+    pinned_configurations_max: int = 1_000
+    """Server configurations whose definitions are remembered; then the oldest is forgotten."""

@@ -1,0 +1,101 @@
+"""Permits: leave to send one frame once. Imported by the gate alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from orchestrator.authority.ledger import Cell
+from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
+from orchestrator.core.ids import CallId
+
+__all__ = ["Permit", "Stamp", "mint"]
+
+
+class Stamp:
+    """The cells that a call depends on, with the generations that were seen when it was admitted.
+
+    `agent` and `target` must be in force; `link` (the server) and `policy` must not have moved on
+    either. The generations are the ones that the decision was made under, never the present ones.
+    """
+
+    __slots__ = ("agent", "link", "link_generation", "policy", "policy_generation", "target")
+
+    def __init__(self, *, agent: Cell, target: Cell, link: Cell, policy: Cell) -> None:
+        self.agent = agent
+        self.target = target
+        self.link = link
+        self.link_generation = link.generation
+        self.policy = policy
+        self.policy_generation = policy.generation
+
+    def lapsed(self) -> DenyReason | None:
+        """Return the first cause that is no longer in force; None if all are. Only reads."""
+        if self.agent.reason is not None:
+            return self.agent.reason
+        if self.target.reason is not None:
+            return self.target.reason
+        if self.link.reason is not None:
+            return self.link.reason
+        if self.policy.generation != self.policy_generation:
+            return self.policy.reason or self.policy.void_reason
+        if self.link.generation != self.link_generation:
+            return self.link.void_reason
+        return None
+
+
+class Permit:
+    """Leave to send one frame once; a `SendGuard` for the client.
+
+    Attributes:
+        call: the call that it belongs to.
+        digest: SHA-256 over method, name and argument bytes of that call, in hexadecimal.
+    """
+
+    __slots__ = ("_deadline", "_now", "_spent", "call", "digest", "stamp")
+
+    def __init__(
+        self, *, call: CallId, digest: str, stamp: Stamp, deadline: float, now: Callable[[], float]
+    ) -> None:
+        self.call: Final = call
+        self.digest: Final = digest
+        self.stamp: Final = stamp
+        self._deadline = deadline
+        self._now = now
+        self._spent = False
+
+    def lapsed(self) -> DenyReason | None:
+        """Return why nothing may go out, or come back, under this permit; None if it may."""
+        return self.stamp.lapsed()
+
+    def check(self) -> None:
+        """Return if the frame may go out in this very step; raise AuthorityError otherwise."""
+        reason = self.stamp.lapsed()
+        if reason is None:
+            if self._spent:
+                reason = DenyReason.PERMIT_SPENT
+            elif self._now() > self._deadline:
+                reason = DenyReason.DEADLINE_PASSED
+            else:
+                return
+        raise AuthorityError(
+            f"not sent: {reason.value.replace('_', ' ')}",
+            reason=reason,
+            delivery=Delivery.NOT_SENT,
+        )
+
+    def sent(self) -> None:
+        """Spend the permit: the first byte is out."""
+        self._spent = True
+
+    @property
+    def spent(self) -> bool:
+        """True once a byte went out under it."""
+        return self._spent
+
+
+def mint(
+    *, call: CallId, digest: str, stamp: Stamp, deadline: float, now: Callable[[], float]
+) -> Permit:
+    """Make a permit. `deadline` is in the seconds of `now`."""
+    return Permit(call=call, digest=digest, stamp=stamp, deadline=deadline, now=now)

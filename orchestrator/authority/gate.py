@@ -1,0 +1,100 @@
+"""The reference monitor: the only maker of permits. Imported by the broker alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orchestrator.authority._mint import Permit, Stamp, mint
+from orchestrator.authority.approval import Approval
+from orchestrator.authority.ledger import Cell
+from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
+from orchestrator.core.errors import AuthorityError, DenyReason
+from orchestrator.core.ids import CallId
+from policies import Decision, Effect
+
+__all__ = ["Gate", "Permit", "Stamp"]
+
+
+class Gate:
+    """Admits calls. What it admits is checked again, by the permit, where the first byte is written.
+
+    `now` is the clock of deadlines and approvals, in seconds.
+    """
+
+    def __init__(self, *, policy: Cell, now: Callable[[], float]) -> None:
+        self._policy = policy
+        self._now = now
+
+    def stamp(self, snapshot: CapabilitySnapshot, capability: Capability) -> Stamp:
+        """Note what a call depends on, before it is decided: what moves after that voids it.
+
+        Raises AuthorityError if something that it depends on is dead.
+        """
+        stamp = Stamp(
+            agent=snapshot.cell,
+            target=capability.target,
+            link=capability.link,
+            policy=self._policy,
+        )
+        reason = stamp.lapsed()
+        if reason is not None:
+            raise AuthorityError(
+                f"{capability.ref} is not available any more: {reason.value.replace('_', ' ')}",
+                reason=reason,
+            )
+        return stamp
+
+    def admit(
+        self,
+        *,
+        call: CallId,
+        capability: Capability,
+        stamp: Stamp,
+        decision: Decision,
+        approval: Approval | None,
+        arguments_digest: str,
+        deadline: float,
+    ) -> Permit:
+        """Return leave to send this one call once.
+
+        Raises AuthorityError: what the call depends on has moved since `stamp` was taken, the
+        decision is not a permit, or the approval does not fit what is about to happen.
+        """
+        reason = stamp.lapsed()
+        if reason is None:
+            reason = self._undecided(call, capability, stamp, decision, approval, arguments_digest)
+        if reason is not None:
+            rule = str(decision.reasons[0]) if decision.reasons else ""
+            raise AuthorityError(
+                f"{capability.ref} is refused: {reason.value.replace('_', ' ')}",
+                reason=reason,
+                rule=rule,
+            )
+        return mint(
+            call=call, digest=arguments_digest, stamp=stamp, deadline=deadline, now=self._now
+        )
+
+    def _undecided(
+        self,
+        call: CallId,
+        capability: Capability,
+        stamp: Stamp,
+        decision: Decision,
+        approval: Approval | None,
+        arguments_digest: str,
+    ) -> DenyReason | None:
+        if decision.effect is Effect.PERMIT:
+            return None
+        if decision.effect is Effect.FORBID:
+            return DenyReason.NO_PERMIT if decision.by_default else DenyReason.FORBIDDEN
+        if approval is None:
+            return DenyReason.ASK_UNANSWERED
+        fits = (
+            approval.call == call
+            and approval.agent_incarnation == stamp.agent.incarnation
+            and approval.policy_generation == stamp.policy_generation
+            and approval.definition_digest == capability.ref.digest
+            and approval.arguments_digest == arguments_digest
+            and self._now() <= approval.expires
+        )
+        return None if fits and approval.use() else DenyReason.APPROVAL_STALE

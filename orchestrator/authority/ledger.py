@@ -1,0 +1,210 @@
+"""The live record of what is in force: cells, and the calls that depend on them. No I/O, no waiting.
+
+A cell is one incarnation of one thing that authority depends on. It lives once: what is opened
+again under the same name is another cell, so nothing that held the old one can come back to life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol
+
+from orchestrator.core.errors import AuthorityError, DenyReason
+
+__all__ = ["Cell", "CellKind", "Flight", "Flip", "Ledger"]
+
+
+class CellKind(Enum):
+    """What authority can depend on."""
+
+    SESSION = "session"
+    AGENT = "agent"
+    SERVER = "server"
+    DEFINITION = "definition"
+    POLICY = "policy"
+
+
+INHERITED: Final = {
+    DenyReason.AGENT_CANCELLED: DenyReason.PARENT_CLOSED,
+    DenyReason.AGENT_CLOSED: DenyReason.PARENT_CLOSED,
+    DenyReason.BUDGET_SPENT: DenyReason.PARENT_CLOSED,
+}
+"""What a descendant is told when its ancestor ends for a cause of the ancestor's own."""
+
+
+class Cell:
+    """One incarnation of one thing. Made, killed and voided by its ledger only.
+
+    Attributes:
+        kind: what it stands for.
+        name: which one: an agent's path, a server's label, `server/tool`.
+        incarnation: unique in the ledger; never used again.
+        generation: moves when permits in flight end although the thing lives on.
+        reason: why it is dead; None while it is in force. Never goes back to None.
+    """
+
+    __slots__ = (
+        "_children",
+        "_parent",
+        "generation",
+        "incarnation",
+        "kind",
+        "name",
+        "reason",
+        "void_reason",
+    )
+
+    def __init__(self, kind: CellKind, name: str, incarnation: int, parent: Cell | None) -> None:
+        self.kind = kind
+        self.name = name
+        self.incarnation = incarnation
+        self.generation = 0
+        self.reason: DenyReason | None = None
+        self.void_reason = DenyReason.POLICY_CHANGED
+        self._parent = parent
+        self._children: dict[Cell, None] = {}
+
+    def __repr__(self) -> str:
+        state = self.reason.value if self.reason else "in force"
+        return f"<{self.kind.value} {self.name!r} #{self.incarnation} {state}>"
+
+    def adopt(self, child: Cell) -> None:
+        """Let `child` die with this cell."""
+        self._children[child] = None
+
+    def release(self) -> None:
+        """Let the parent forget this cell, once it is dead."""
+        if self._parent is not None:
+            self._parent.forget(self)
+
+    def forget(self, child: Cell) -> None:
+        """Drop a dead child from the record, so that a long session does not grow."""
+        self._children.pop(child, None)
+
+    @property
+    def children(self) -> tuple[Cell, ...]:
+        """The cells that die with this one."""
+        return tuple(self._children)
+
+
+class Flight(Protocol):
+    """Something under way that depends on cells: a call, a wait for a person."""
+
+    def lapsed(self) -> DenyReason | None:
+        """Return why it may not go on; None if it may. Only reads."""
+        ...
+
+    def interrupt(self, reason: DenyReason) -> None:
+        """Stop at once. Synchronous; must not raise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flip:
+    """What one act of taking back did, in the step in which it did it."""
+
+    kind: CellKind
+    name: str
+    incarnation: int
+    reason: DenyReason
+    cells: int
+    flights: tuple[Flight, ...]
+
+
+class Ledger:
+    """Every cell of one session, and every flight that depends on them.
+
+    `thread` returns the identity of the calling thread. All changes come from the thread that made
+    the ledger: a flip in the middle of another thread's check would be no flip at all.
+    """
+
+    def __init__(self, *, thread: Callable[[], int]) -> None:
+        self._thread = thread
+        self._owner = thread()
+        self._incarnations = 0
+        self._flights: dict[Flight, None] = {}
+
+    def open(self, kind: CellKind, name: str, *, under: Cell | None = None) -> Cell:
+        """Return a new cell in force, which dies with `under`.
+
+        Raises AuthorityError if `under` is dead already: a child that is made while its parent
+        ends is never born.
+        """
+        self._assert_thread()
+        if under is not None and under.reason is not None:
+            reason = INHERITED.get(under.reason, under.reason)
+            raise AuthorityError(
+                f"{kind.value} {name!r} cannot start: {under.kind.value} {under.name!r} has ended",
+                reason=reason,
+            )
+        self._incarnations += 1
+        cell = Cell(kind, name, self._incarnations, under)
+        if under is not None:
+            under.adopt(cell)
+        return cell
+
+    def revoke(self, cell: Cell, reason: DenyReason) -> Flip:
+        """Kill `cell` and all below it, then interrupt every flight that may not go on.
+
+        Synchronous, idempotent, cannot fail and waits for nothing. All cells are dead before the
+        first flight is interrupted.
+        """
+        self._assert_thread()
+        inherited = INHERITED.get(reason, reason)
+        killed = 0
+        stack = [cell]
+        while stack:
+            current = stack.pop()
+            if current.reason is None:
+                current.reason = reason if current is cell else inherited
+                current.generation += 1
+                killed += 1
+                stack.extend(current.children)
+        cell.release()
+        return self._flip(cell, reason, killed)
+
+    def void(self, cell: Cell, reason: DenyReason) -> Flip:
+        """End the permits in flight that depend on `cell`; the cell itself stays in force."""
+        self._assert_thread()
+        if cell.reason is None:
+            cell.generation += 1
+            cell.void_reason = reason
+        return self._flip(cell, reason, 0)
+
+    def depart(self, flight: Flight) -> None:
+        """Note that something depends on cells from now on."""
+        self._flights[flight] = None
+
+    def arrive(self, flight: Flight) -> None:
+        """Note that it is over."""
+        self._flights.pop(flight, None)
+
+    @property
+    def flights(self) -> int:
+        """How many flights are under way."""
+        return len(self._flights)
+
+    def _flip(self, cell: Cell, reason: DenyReason, killed: int) -> Flip:
+        stopped: list[Flight] = []
+        for flight in tuple(self._flights):
+            why = flight.lapsed()
+            # An interrupted flight may itself have taken back more: what that stopped is gone.
+            if why is not None and flight in self._flights:
+                del self._flights[flight]
+                stopped.append(flight)
+                flight.interrupt(why)
+        return Flip(
+            kind=cell.kind,
+            name=cell.name,
+            incarnation=cell.incarnation,
+            reason=reason,
+            cells=killed,
+            flights=tuple(stopped),
+        )
+
+    def _assert_thread(self) -> None:
+        if self._thread() != self._owner:
+            message = "authority changes only in the thread of its own event loop"
+            raise RuntimeError(message)

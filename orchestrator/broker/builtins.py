@@ -1,0 +1,58 @@
+"""Tools of our own. They take the same road as any server's: decided, admitted, recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.broker.view import AgentView
+from orchestrator.core.capability import BUILTIN_SERVER, CapabilityKind, CapabilityRef
+
+__all__ = ["BuiltinTool", "list_capabilities"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltinTool:
+    """A tool that the orchestrator itself answers, under the server label `remit`.
+
+    `run` gets the view of the agent that calls and the decoded arguments, and returns text.
+    """
+
+    name: str
+    description: str
+    run: Callable[[AgentView, Mapping[str, object]], Awaitable[str]]
+    input_schema: Mapping[str, object] = field(default_factory=lambda: {"type": "object"})
+
+    @property
+    def ref(self) -> CapabilityRef:
+        """Its identity, with the digest of its definition."""
+        definition = json.dumps(
+            [self.name, self.description, self.input_schema], sort_keys=True, ensure_ascii=False
+        )
+        digest = hashlib.sha256(definition.encode()).hexdigest()
+        return CapabilityRef(BUILTIN_SERVER, CapabilityKind.TOOL, self.name, digest)
+
+
+async def _list_capabilities(view: AgentView, arguments: Mapping[str, object]) -> str:
+    lost = (
+        {item.ref: item.reason.value for item in view.snapshot.changes()} if view.snapshot else {}
+    )
+    rows = [
+        {
+            "server": item.ref.server,
+            "tool": item.ref.name,
+            "effects": sorted(effect.value for effect in item.verdict.possible),
+            "lost": lost.get(item.ref),
+        }
+        for item in (view.snapshot.table if view.snapshot else ())
+    ]
+    return json.dumps(rows, ensure_ascii=False)
+
+
+list_capabilities = BuiltinTool(
+    name="list_capabilities",
+    description="List what this agent may call, what needs a person's consent, and what was lost.",
+    run=_list_capabilities,
+)

@@ -1,0 +1,64 @@
+"""What became of the calls that an act of taking back found under way."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import anyio
+
+from orchestrator.authority.ledger import Flip
+from orchestrator.broker.flights import CallFlight
+from orchestrator.core.errors import Delivery, DenyReason
+
+__all__ = ["Receipt", "Revocation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Once this is returned, no further byte of what depended on the revoked authority leaves (I2).
+
+    `stopped` calls were under way: `refused` of them had sent nothing, `maybe_sent` had. Of the
+    frames that had begun, `drained` were finished and `aborted` ended with their connection.
+    """
+
+    reason: DenyReason
+    stopped: int
+    refused: int
+    maybe_sent: int
+    drained: int
+    aborted: int
+
+
+class Revocation:
+    """An act of taking back. It has happened when this value exists; awaiting it gives the receipt."""
+
+    def __init__(self, flip: Flip, *, drain_seconds: float) -> None:
+        self.flip = flip
+        self._drain_seconds = drain_seconds
+
+    @property
+    def reason(self) -> DenyReason:
+        """The cause."""
+        return self.flip.reason
+
+    def __await__(self) -> Generator[object, object, Receipt]:
+        return self._receipt().__await__()
+
+    async def _receipt(self) -> Receipt:
+        calls = [item for item in self.flip.flights if isinstance(item, CallFlight)]
+        begun = [item for item in calls if item.pending.delivery is not Delivery.NOT_SENT]
+        with anyio.move_on_after(self._drain_seconds):
+            for item in begun:
+                await item.pending.wait_drained()
+        stuck = [item for item in begun if not item.pending.drained]
+        for item in stuck:
+            await item.link.abort()
+        return Receipt(
+            reason=self.flip.reason,
+            stopped=len(self.flip.flights),
+            refused=len(self.flip.flights) - len(begun),
+            maybe_sent=len(begun),
+            drained=len(begun) - len(stuck),
+            aborted=len(stuck),
+        )

@@ -1,0 +1,52 @@
+"""What an agent holds: its tools as it is shown them, and one way to call them. It carries no right."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from orchestrator.authority.ledger import Cell
+from orchestrator.authority.snapshot import CapabilitySnapshot
+from orchestrator.core.calls import Call, ToolSpec
+from orchestrator.core.content import UntrustedContent
+from orchestrator.core.errors import AuthorityError
+from orchestrator.core.ids import AgentId
+
+__all__ = ["AgentView"]
+
+
+class AgentView:
+    """One agent's side of the broker.
+
+    Without an admitted snapshot the lists are empty and every call is refused; it never falls
+    back to the parent's view (I28).
+    """
+
+    def __init__(
+        self,
+        *,
+        agent: AgentId,
+        cell: Cell,
+        snapshot: CapabilitySnapshot | None,
+        road: Callable[[AgentView, Call], Awaitable[UntrustedContent]],
+    ) -> None:
+        self.agent = agent
+        self.cell = cell
+        self.snapshot = snapshot
+        self._road = road
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]:
+        """What the agent is shown, as it was admitted."""
+        return self.snapshot.table.specs if self.snapshot is not None else ()
+
+    async def call(self, call: Call) -> UntrustedContent:
+        """Make one call. Raises AuthorityError or CallFailedError."""
+        return await self._road(self, call)
+
+    def require(self) -> None:
+        """Raise AuthorityError if the agent's authority has ended; asked before model requests."""
+        reason = self.cell.reason
+        if reason is not None:
+            raise AuthorityError(
+                f"agent {self.agent!r} has ended: {reason.value.replace('_', ' ')}", reason=reason
+            )

@@ -1,0 +1,79 @@
+"""The broker's end of one client session: whose call a request is, and the record before its byte."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from mcp_client.ports import SendGuard
+from mcp_client.session import ClientSession
+from orchestrator.authority.ledger import Cell
+from orchestrator.core.errors import AuthorityError, DenyReason
+from orchestrator.core.ids import CallId, ServerName
+from orchestrator.core.ports import AuditSink, Telemetry
+
+__all__ = ["Link", "WireObserver"]
+
+
+class WireObserver:
+    """A `ClientObserver`: flushes the record before bytes go out, and opens and closes client spans."""
+
+    def __init__(self, *, server: ServerName, audit: AuditSink, telemetry: Telemetry) -> None:
+        self._server = server
+        self._audit = audit
+        self._telemetry = telemetry
+        self._calls: dict[int, tuple[CallId, str]] = {}
+
+    def expect(self, request_id: int, call: CallId, target: str) -> None:
+        """Note whose call a request is, until `forget`."""
+        self._calls[request_id] = (call, target)
+
+    def forget(self, request_id: int) -> None:
+        """The call is over."""
+        self._calls.pop(request_id, None)
+
+    def flushing(self) -> None:
+        """Hand the record to the kernel. Raises AuthorityError if it cannot be kept."""
+        try:
+            self._audit.flush()
+        except OSError as error:
+            raise AuthorityError(
+                "not sent: the audit log cannot be written",
+                reason=DenyReason.NOT_RECORDED,
+                fix="free some space in the state directory, or set REMIT_HOME to another one",
+            ) from error
+
+    def request_sent(self, request_id: int, method: str) -> None:
+        """Open the client span: the first byte went out."""
+        call, target = self._calls.get(request_id, (None, ""))
+        self._telemetry.request_started(self._server, request_id, method, target, call)
+
+    def request_answered(self, request_id: int, method: str) -> None:
+        """Close the client span as a success."""
+        self._telemetry.request_ended(self._server, request_id, "")
+
+    def request_failed(self, request_id: int, method: str, error: Exception) -> None:
+        """Close the client span as a failure, by our own name for it."""
+        self._telemetry.request_ended(self._server, request_id, type(error).__name__)
+
+    def answer_dropped(self, request_id: int) -> None:
+        """Record an answer that came too late: it is not delivered (I18)."""
+        self._audit.append("answer_dropped", {"server": self._server, "request": request_id})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One live connection: the client session, and the cell of the server's incarnation it serves.
+
+    `cancel_guard` is the leave for notifications/cancelled, `seconds` the time that one call may
+    take. `abort` kills the connection and
+    returns when no byte can leave it any more.
+    """
+
+    server: ServerName
+    session: ClientSession
+    cell: Cell
+    observer: WireObserver
+    cancel_guard: SendGuard
+    seconds: float
+    abort: Callable[[], Awaitable[None]]

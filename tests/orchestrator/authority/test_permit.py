@@ -1,0 +1,124 @@
+"""Permits and the guards of the parent: leave that ends with its cells, its time, its one use."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_client.ports import SendGuard
+from orchestrator.authority._mint import Permit, Stamp, mint
+from orchestrator.authority.guards import CancelGuard, SessionGuard
+from orchestrator.authority.ledger import Cell, CellKind, Ledger
+from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
+from orchestrator.core.ids import CallId
+
+
+class World:
+    """One agent, one server with one tool, one policy, and a clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.ledger = Ledger(thread=lambda: 1)
+        self.session = self.ledger.open(CellKind.SESSION, "s")
+        self.agent = self.ledger.open(CellKind.AGENT, "a", under=self.session)
+        self.server = self.ledger.open(CellKind.SERVER, "git", under=self.session)
+        self.tool = self.ledger.open(CellKind.DEFINITION, "git/log", under=self.server)
+        self.policy = self.ledger.open(CellKind.POLICY, "policy")
+
+    def permit(self) -> Permit:
+        stamp = Stamp(agent=self.agent, target=self.tool, link=self.server, policy=self.policy)
+        return mint(
+            call=CallId("c1"), digest="d", stamp=stamp, deadline=10.0, now=lambda: self.time
+        )
+
+
+def refusal(guard: SendGuard) -> AuthorityError:
+    with pytest.raises(AuthorityError) as caught:
+        guard.check()
+    return caught.value
+
+
+def test_a_permit_may_be_checked_any_number_of_times_before_it_is_spent() -> None:
+    permit = World().permit()
+
+    for _ in range(3):
+        permit.check()
+
+    assert not permit.spent
+
+
+def test_a_permit_is_leave_to_send_once() -> None:
+    permit = World().permit()
+    permit.sent()
+
+    assert refusal(permit).reason is DenyReason.PERMIT_SPENT
+
+
+@pytest.mark.parametrize(
+    ("cell", "cause"),
+    [
+        ("agent", DenyReason.AGENT_CANCELLED),
+        ("session", DenyReason.SESSION_CLOSED),
+        ("server", DenyReason.SERVER_REMOVED),
+        ("server", DenyReason.LOGGED_OUT),
+        ("tool", DenyReason.DEFINITION_CHANGED),
+    ],
+)
+def test_a_permit_ends_with_each_cell_that_it_depends_on(cell: str, cause: DenyReason) -> None:
+    world = World()
+    permit = world.permit()
+    target: Cell = getattr(world, cell)
+
+    world.ledger.revoke(target, cause)
+
+    error = refusal(permit)
+    assert error.reason is cause
+    assert (error.delivery, error.bytes_sent) == (Delivery.NOT_SENT, 0)
+
+
+@pytest.mark.parametrize("cell", ["policy", "server"])
+def test_a_permit_ends_when_its_policy_or_its_connection_moves_on(cell: str) -> None:
+    world = World()
+    permit = world.permit()
+
+    world.ledger.void(getattr(world, cell), DenyReason.POLICY_CHANGED)
+
+    assert refusal(permit).reason is DenyReason.POLICY_CHANGED
+    world.permit().check()
+
+
+def test_a_permit_ends_one_instant_past_its_deadline() -> None:
+    world = World()
+    permit = world.permit()
+    world.time = 10.0
+    permit.check()
+
+    world.time = 10.001
+
+    assert refusal(permit).reason is DenyReason.DEADLINE_PASSED
+
+
+def test_a_refusal_can_not_be_taken_for_a_connection_error() -> None:
+    assert not issubclass(AuthorityError, OSError)
+
+
+@pytest.mark.parametrize("guard", [SessionGuard, CancelGuard])
+@pytest.mark.parametrize("cell", ["session", "server"])
+def test_the_leave_of_the_parent_ends_with_the_session_and_with_the_server(
+    guard: type[SessionGuard], cell: str
+) -> None:
+    world = World()
+    leave = guard(session=world.session, server=world.server)
+    leave.check()
+
+    world.ledger.revoke(getattr(world, cell), DenyReason.LOGGED_OUT)
+
+    assert refusal(leave).reason is DenyReason.LOGGED_OUT
+
+
+def test_a_cancellation_may_still_go_out_after_the_agent_lost_its_authority() -> None:
+    world = World()
+    leave = CancelGuard(session=world.session, server=world.server)
+
+    world.ledger.revoke(world.agent, DenyReason.AGENT_CANCELLED)
+
+    leave.check()
