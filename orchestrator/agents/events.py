@@ -82,3 +82,4 @@ class AgentEnded:
 
 
 AgentEvent = AgentStarted | TurnEnded | AgentNoted | CallStarted | CallEnded | AgentEnded
+"""Anything that a listener may be told."""

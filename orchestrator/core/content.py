@@ -11,7 +11,10 @@ from orchestrator.core.ids import CallId, ServerName
 __all__ = ["AUTHORITY", "TRUST", "Origin", "UntrustedContent"]
 
 TRUST: Final = "untrusted_external"
+"""How far content from a server is trusted; the word that models, audit and `--json` show."""
+
 AUTHORITY: Final = "none"
+"""What content from a server may permit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
