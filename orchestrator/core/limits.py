@@ -40,9 +40,9 @@ class OrchestratorLimits:
     schema_bytes_max: int = 128 * 1024
     """One tool's input schema: all of it goes into a model's context."""
     schema_depth_max: int = 32
-    """Arrays and objects inside one another in an input schema."""
+    """Arrays and objects inside one another in a tool's definition, its schemas included."""
     schema_nodes_max: int = 10_000
-    """Values in an input schema; providers refuse far smaller ones."""
+    """Values in a tool's definition; providers refuse far smaller ones."""
     description_chars_max: int = 16_384
     """A tool's description, or a server's instructions, as shown; more is cut, and marked."""
     pinned_configurations_max: int = 1_000

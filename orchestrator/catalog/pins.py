@@ -1,0 +1,226 @@
+"""What a person was shown of each server, and what differs now. Decides nothing, stores nothing.
+
+Pins belong to one configuration of one server: another command under the same label starts anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from orchestrator.catalog.listing import CatalogTool, ServerListing
+from orchestrator.core.display import safe_line, safe_text
+from orchestrator.core.documents import Document, Table, canonical_digest
+from orchestrator.core.limits import OrchestratorLimits
+
+__all__ = [
+    "ChangedTool",
+    "PinReport",
+    "PinSet",
+    "ServerPins",
+    "compare",
+    "listing_digest",
+    "render_listing",
+]
+
+_LIMITS: Final = OrchestratorLimits()
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_FIELD_CHARS_MAX: Final = 4_000
+"""Of a schema or of annotations, on one line: enough to see what is hidden in them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPins:
+    """The definitions of one server that a person was shown: digests by tool name."""
+
+    tools: Mapping[str, str]
+    instructions: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTool:
+    """A tool whose definition is not the one that was shown. `old` and `new` are digests."""
+
+    name: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinReport:
+    """How a listing stands to its pins. Only the tools in `ok` may be called.
+
+    `missing` were shown once and are not listed now. `instructions_ok` is False where the
+    instructions are new or changed; a server without any needs none shown.
+    """
+
+    ok: tuple[str, ...] = ()
+    unpinned: tuple[str, ...] = ()
+    changed: tuple[ChangedTool, ...] = ()
+    missing: tuple[str, ...] = ()
+    instructions_ok: bool = True
+
+    @property
+    def clean(self) -> bool:
+        """True if there is nothing that a person would have to be shown."""
+        return not self.unpinned and not self.changed and self.instructions_ok
+
+
+class PinSet:
+    """The pins of every server configuration. Immutable; the key is the configuration's digest."""
+
+    __slots__ = ("_by_configuration",)
+
+    def __init__(self, pins: Mapping[str, ServerPins] | None = None) -> None:
+        self._by_configuration: Mapping[str, ServerPins] = MappingProxyType(dict(pins or {}))
+
+    def __len__(self) -> int:
+        return len(self._by_configuration)
+
+    def of(self, configuration: str) -> ServerPins | None:
+        """Return the pins of one server configuration, if a person was ever shown its tools."""
+        return self._by_configuration.get(configuration)
+
+    def with_listing(
+        self, configuration: str, listing: ServerListing, *, limits: OrchestratorLimits = _LIMITS
+    ) -> PinSet:
+        """Return a set in which exactly this listing is pinned. Call it once a person has seen it.
+
+        A tool that was pinned and is gone is forgotten: if it comes back it is shown again.
+        """
+        pins = {key: old for key, old in self._by_configuration.items() if key != configuration}
+        while len(pins) >= limits.pinned_configurations_max:
+            del pins[next(iter(pins))]
+        pins[configuration] = ServerPins(
+            tools=MappingProxyType({tool.name: tool.digest for tool in listing.tools}),
+            instructions=listing.instructions_digest,
+        )
+        return PinSet(pins)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the form of pins.json; oldest first."""
+        return {
+            "remit": 1,
+            "pins": [
+                {
+                    "configuration": configuration,
+                    "instructions": pins.instructions,
+                    "tools": dict(pins.tools),
+                }
+                for configuration, pins in self._by_configuration.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, document: Document) -> PinSet:
+        """Read what `to_json` made. Raises ConfigError, with the place, for anything else."""
+        root = document.table()
+        root.only(("remit", "pins"))
+        if root.integer("remit") != 1:
+            raise root.error("pins of another version of remit", "remit")
+        found: dict[str, ServerPins] = {}
+        for entry in root.table_list("pins"):
+            entry.only(("configuration", "instructions", "tools"))
+            tools = entry.table("tools")
+            found[_digest(entry, "configuration")] = ServerPins(
+                tools=MappingProxyType({name: _digest(tools, name) for name in tools}),
+                instructions=_digest(entry, "instructions"),
+            )
+        return cls(found)
+
+
+def compare(pins: ServerPins | None, listing: ServerListing) -> PinReport:
+    """Return what of a listing was shown before, and what was not or is another thing now."""
+    if pins is None:
+        return PinReport(
+            unpinned=tuple(tool.name for tool in listing.tools),
+            instructions_ok=not listing.instructions,
+        )
+    ok: list[str] = []
+    unpinned: list[str] = []
+    changed: list[ChangedTool] = []
+    for tool in listing.tools:
+        old = pins.tools.get(tool.name)
+        if old is None:
+            unpinned.append(tool.name)
+        elif old == tool.digest:
+            ok.append(tool.name)
+        else:
+            changed.append(ChangedTool(tool.name, old, tool.digest))
+    listed = {tool.name for tool in listing.tools}
+    return PinReport(
+        ok=tuple(ok),
+        unpinned=tuple(unpinned),
+        changed=tuple(changed),
+        missing=tuple(name for name in pins.tools if name not in listed),
+        # Instructions that were withdrawn say nothing to anybody.
+        instructions_ok=not listing.instructions
+        or pins.instructions == listing.instructions_digest,
+    )
+
+
+def listing_digest(listing: ServerListing) -> str:
+    """Return one digest for all that `render_listing` shows, for `--approve SERVER.tools@DIGEST`.
+
+    The order in which the server listed its tools does not matter.
+    """
+    return canonical_digest(
+        {
+            "instructions": listing.instructions_digest,
+            "tools": sorted(tool.digest for tool in listing.tools),  # names are part of it
+        }
+    )
+
+
+def render_listing(listing: ServerListing, report: PinReport) -> tuple[str, ...]:
+    """Return the lines that a person is shown before the tools of a server may be called.
+
+    Everything from the server stands behind a bar, so that it cannot pass for a line of ours;
+    what a reader could not see is written out.
+    """
+    state = dict.fromkeys(report.unpinned, "new") | {
+        item.name: "CHANGED" for item in report.changed
+    }
+    lines: list[str] = []
+    if listing.instructions:
+        mark = "" if report.instructions_ok else " (new or CHANGED)"
+        lines.append(f"instructions of {listing.server}{mark}")
+        lines += _barred(listing.instructions)
+    for tool in listing.tools:
+        mark = state.get(tool.name, "seen before")
+        lines.append(f"tool {safe_line(tool.name, reveal=True)} ({mark})")
+        lines += _tool_lines(tool)
+    lines += [f"tool {safe_line(name, reveal=True)} (no longer there)" for name in report.missing]
+    lines += [
+        f"left out: {safe_line(item.name, reveal=True) or 'a tool'}: {item.reason}"
+        for item in listing.quarantined
+    ]
+    return tuple(lines)
+
+
+def _tool_lines(tool: CatalogTool) -> list[str]:
+    lines = _barred(tool.description) if tool.description else []
+    for name, value in tool.definition.items():
+        if name not in ("name", "description"):
+            shown = safe_line(f"{name}: {_compact(value)}", reveal=True, chars_max=_FIELD_CHARS_MAX)
+            lines.append(f"  | {shown}")
+    return lines
+
+
+def _barred(text: str) -> list[str]:
+    shown = safe_text(text, reveal=True, chars_max=_LIMITS.description_chars_max)
+    return [f"  | {line}" for line in shown.split("\n")]
+
+
+def _compact(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _digest(table: Table, name: str) -> str:
+    value = table.text(name)
+    if not _DIGEST.fullmatch(value):
+        raise table.error("not a SHA-256 in hexadecimal", name, fix="remove this entry")
+    return value
