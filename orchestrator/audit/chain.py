@@ -1,0 +1,158 @@
+"""The hash chain: links records as they are made, and finds what was done to them since. No file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from orchestrator.audit.kinds import AuditKind
+from orchestrator.audit.record import CHAIN_START, FORMAT, BadRecordError, Record, decode, encode
+
+__all__ = ["BadReason", "Chain", "Head", "Verification", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A point of a chain, kept apart from the log: the log cannot be cut behind it unnoticed."""
+
+    seq: int
+    hash: str
+
+
+class Chain:
+    """Where the next record of one log is linked to."""
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._prev = CHAIN_START
+
+    @property
+    def head(self) -> Head:
+        """The last record; `seq` is -1 before the first."""
+        return Head(self._seq - 1, self._prev)
+
+    @staticmethod
+    def opening(run: str) -> Mapping[str, object]:
+        """Return the fields of the first record, of kind `log_opened`."""
+        return {"format": FORMAT, "run": run}
+
+    def link(self, kind: str, time: float, fields: Mapping[str, object]) -> bytes:
+        """Return the line of the next record. Raises ValueError as `encode`; nothing is linked then."""
+        line, self._prev = encode(self._seq, time, kind, fields, self._prev)
+        self._seq += 1
+        return line
+
+
+class BadReason(Enum):
+    """What is wrong with a log."""
+
+    NOT_A_RECORD = "not_a_record"
+    """A line is not a record as one was ever written: edited, or something else."""
+    BROKEN_LINK = "broken_link"
+    """A record does not follow the one before it: something was dropped, put in or moved."""
+    BAD_START = "bad_start"
+    """The first record is not the first record of a log of this format."""
+    CUT_SHORT = "cut_short"
+    """The log ends before a checkpoint that was kept apart from it."""
+    OTHER_CHAIN = "other_chain"
+    """At the checkpoint stands another record than the one that was kept: it was written anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was found.
+
+    Attributes:
+        ok: nothing contradicts the log, up to its last whole record.
+        records: whole records that stand, from the start.
+        first_bad: the line of the first that does not, from 1; 0 if all do.
+        reason: what is wrong with it.
+        detail: the same in words, without anything out of the log.
+        torn_tail: the last line was not finished: the writer ended in the middle of a write.
+        complete: the last record says that the run ended.
+        run: the run that the first record names.
+        head: the last record that stands.
+    """
+
+    ok: bool
+    records: int
+    first_bad: int = 0
+    reason: BadReason | None = None
+    detail: str = ""
+    torn_tail: bool = False
+    complete: bool = False
+    run: str = ""
+    head: Head = Head(-1, CHAIN_START)
+
+
+def verify(lines: Iterable[bytes], checkpoint: Head | None = None) -> Verification:
+    """Go through a log, line by line, newlines included, up to the first thing that is wrong.
+
+    Any edit, drop, insertion or change of order is found. Records taken from the end are found
+    only behind `checkpoint`; whoever can write the log and the checkpoint can write both anew.
+    """
+    records = 0
+    last: Record | None = None
+    run = ""
+    torn = False
+
+    def found(reason: BadReason, detail: str, line: int) -> Verification:
+        return Verification(
+            ok=False,
+            records=records,
+            first_bad=line,
+            reason=reason,
+            detail=detail,
+            run=run,
+            head=_head(last),
+        )
+
+    for number, line in enumerate(lines, start=1):
+        if torn:
+            return found(BadReason.NOT_A_RECORD, "a line in the middle is unfinished", number - 1)
+        if not line.endswith(b"\n"):
+            torn = True
+            continue
+        try:
+            record = decode(line[:-1])
+        except BadRecordError as error:
+            return found(BadReason.NOT_A_RECORD, str(error), number)
+        wrong = _wrong_link(last, record, checkpoint)
+        if wrong is not None:
+            return found(*wrong, number)
+        if last is None:
+            run = str(record.fields.get("run", ""))
+        last = record
+        records += 1
+    if checkpoint is not None and checkpoint.seq >= records:
+        detail = f"record {checkpoint.seq} was kept at a checkpoint and is not there any more"
+        return found(BadReason.CUT_SHORT, detail, records + 1)
+    return Verification(
+        ok=True,
+        records=records,
+        torn_tail=torn or not records,
+        complete=not torn and last is not None and last.kind == AuditKind.RUN_ENDED,
+        run=run,
+        head=_head(last),
+    )
+
+
+def _head(last: Record | None) -> Head:
+    return Head(-1, CHAIN_START) if last is None else Head(last.seq, last.hash)
+
+
+def _wrong_link(
+    last: Record | None, record: Record, checkpoint: Head | None
+) -> tuple[BadReason, str] | None:
+    if last is None:
+        is_start = record.seq == 0 and record.prev == CHAIN_START
+        if record.kind != AuditKind.LOG_OPENED or record.fields.get("format") != FORMAT:
+            is_start = False
+        if not is_start:
+            return BadReason.BAD_START, f"not the first record of a log of format {FORMAT}"
+    elif record.seq != last.seq + 1 or record.prev != last.hash:
+        return BadReason.BROKEN_LINK, f"it does not follow record {last.seq}"
+    if checkpoint is not None and checkpoint.seq == record.seq and checkpoint.hash != record.hash:
+        return BadReason.OTHER_CHAIN, "it is not the record that was kept at the checkpoint"
+    return None

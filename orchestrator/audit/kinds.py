@@ -1,0 +1,35 @@
+"""The kinds of audit records. Names only; what stands in a record is its writer's to say."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["AuditKind"]
+
+
+class AuditKind(StrEnum):
+    """What a record is about, in the past tense. Written to files: never renamed."""
+
+    LOG_OPENED = "log_opened"
+    """The first record of every log: the format and the run."""
+    RUN_STARTED = "run_started"
+    SERVER_CONNECTED = "server_connected"
+    SERVER_LOST = "server_lost"
+    DEFINITION_PINNED = "definition_pinned"
+    SNAPSHOT_ADMITTED = "snapshot_admitted"
+    AGENT_STARTED = "agent_started"
+    APPROVAL = "approval"
+    """A person was asked: what was asked, and the answer."""
+    DECISION = "decision"
+    """Policy and ledger spoke about one call. Stands before the first byte of the call."""
+    SENT = "sent"
+    """The first byte of a frame was handed to the kernel."""
+    ANSWERED = "answered"
+    ANSWER_DROPPED = "answer_dropped"
+    """An answer came for which nobody may have it any more."""
+    REVOKED = "revoked"
+    CALL_ENDED = "call_ended"
+    AGENT_ENDED = "agent_ended"
+    RUN_ENDED = "run_ended"
+    RECORDS_DROPPED = "records_dropped"
+    """Records could not be kept, because nothing could be written for too long; how many."""

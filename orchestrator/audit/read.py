@@ -1,0 +1,109 @@
+"""Reads the log of a run: verifies it, filters it, shows it to people. Writes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from orchestrator.audit.chain import Head, Verification, verify
+from orchestrator.audit.log import head_path
+from orchestrator.audit.record import RECORD_BYTES_MAX, BadRecordError, Record, decode
+from orchestrator.core.display import safe_line
+from orchestrator.core.documents import read_json
+
+__all__ = ["as_json", "read_head", "read_records", "render", "select", "tail", "verify_file"]
+
+
+def verify_file(path: Path) -> Verification:
+    """Verify a log, against its last checkpoint where there is one. Raises OSError, ConfigError."""
+    with path.open("rb") as file:
+        # the head first: a log that is still being written only grows beyond it
+        return verify(_lines(file), read_head(path))
+
+
+def read_head(path: Path) -> Head | None:
+    """Return the last checkpoint of a log; None if there was none. Raises OSError, ConfigError."""
+    head = head_path(path)
+    try:
+        with head.open("rb") as file:
+            text = file.read(RECORD_BYTES_MAX)
+    except FileNotFoundError:
+        return None
+    table = read_json(text, str(head)).table()
+    table.only({"seq", "hash"})
+    return Head(table.integer("seq"), table.text("hash"))
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Go through the records of a log; an unfinished last line is left out.
+
+    Each record's own hash is checked, the chain is not: that is `verify_file`'s. Raises
+    BadRecordError at the first line that is no record, and OSError.
+    """
+    with path.open("rb") as file:
+        for line in _lines(file):
+            if line.endswith(b"\n"):
+                yield decode(line[:-1])
+            elif len(line) >= RECORD_BYTES_MAX:
+                raise BadRecordError("longer than any record")
+
+
+def select(
+    records: Iterable[Record],
+    *,
+    kinds: Collection[str] = (),
+    agent: str = "",
+    server: str = "",
+    call: str = "",
+) -> Iterator[Record]:
+    """Keep the records that have all that is asked for. Nothing asked for keeps everything."""
+    wanted = {name: value for name, value in _named(agent, server, call) if value}
+    for record in records:
+        if kinds and record.kind not in kinds:
+            continue
+        if all(record.fields.get(name) == value for name, value in wanted.items()):
+            yield record
+
+
+def tail(records: Iterable[Record], count: int) -> tuple[Record, ...]:
+    """Return the last `count` records."""
+    return tuple(deque(records, maxlen=count))
+
+
+def render(record: Record) -> str:
+    """Return one line for a person: time in UTC, number, kind, fields. Safe for a terminal."""
+    moment = datetime.fromtimestamp(record.time, UTC)
+    fields = "".join(f" {_label(name)}={_plain(value)}" for name, value in record.fields.items())
+    when = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{when} #{record.seq} {safe_line(record.kind)}{fields}"
+
+
+def as_json(record: Record) -> str:
+    """Return one line for a machine: the record as a JSON object, in ASCII."""
+    own = {"seq": record.seq, "time": record.time, "kind": record.kind}
+    links = {"prev": record.prev, "hash": record.hash}
+    return json.dumps({**own, **record.fields, **links}, separators=(",", ":"))
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Lines, each cut at one past the longest record: a cut one has no newline, or is no record."""
+    while line := file.readline(RECORD_BYTES_MAX + 1):
+        yield line
+
+
+def _named(agent: str, server: str, call: str) -> tuple[tuple[str, str], ...]:
+    return (("agent", agent), ("server", server), ("call", call))
+
+
+def _label(name: str) -> str:
+    return safe_line(name, reveal=True, chars_max=64)
+
+
+def _plain(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    shown = safe_line(text, reveal=True, chars_max=256)
+    return f'"{shown}"' if not shown or " " in shown else shown

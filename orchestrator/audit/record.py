@@ -1,0 +1,120 @@
+"""The form of one audit record: fields in, one line of bytes out, and back. No chain, no file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Final
+
+from orchestrator.core.documents import read_json
+from orchestrator.core.errors import ConfigError
+
+__all__ = [
+    "CHAIN_START",
+    "FORMAT",
+    "RECORD_BYTES_MAX",
+    "BadRecordError",
+    "Record",
+    "decode",
+    "encode",
+    "hash_of",
+]
+
+FORMAT: Final = "remit-audit/1"
+"""Named in the first record of each log."""
+CHAIN_START: Final = "0" * 64
+"""What the first record names as the hash before it."""
+RECORD_BYTES_MAX: Final = 64 * 1024
+"""One line. Records hold names, digests and counts; never content."""
+
+_RESERVED: Final = frozenset({"seq", "time", "kind", "prev", "hash"})
+_TIME_MAX: Final = 253_402_300_800
+"""The year 10000."""
+_DEPTH_SURE: Final = 24
+"""A record with fewer opening brackets cannot be too deep to be read back."""
+_HASH_TAIL: Final = len(',"hash":"') + 64 + len('"}')
+_encode_fields: Final = json.JSONEncoder(
+    ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
+).encode
+
+
+class BadRecordError(ValueError):
+    """A line that is not a whole, untouched record. The message says why; never shows the line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record that was read. `time` is seconds since 1970-01-01 UTC, by the writer's clock."""
+
+    seq: int
+    time: float
+    kind: str
+    fields: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    prev: str
+    hash: str
+
+
+def encode(
+    seq: int, time: float, kind: str, fields: Mapping[str, object], prev: str
+) -> tuple[bytes, str]:
+    """Return the line of one record, its newline included, and the record's hash.
+
+    The line is ASCII: nothing in it moves a terminal. The hash is over all of the line before it.
+    Raises ValueError for a kind that is not a plain word, a reserved field, a value that JSON does
+    not have, and past the bounds of size and depth: what `decode` would refuse is never written.
+    """
+    if not (kind.isidentifier() and kind.isascii()):
+        raise ValueError("the kind of a record is one plain word")
+    if not _RESERVED.isdisjoint(fields):
+        raise ValueError("the fields seq, time, kind, prev and hash belong to the log")
+    try:
+        inside = _encode_fields(dict(fields) if type(fields) is not dict else fields)
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"not a JSON value in a record of kind {kind}") from error
+    comma = "," if len(inside) > 2 else ""
+    body = (
+        f'{{"seq":{seq},"time":{time:.6f},"kind":"{kind}"{comma}{inside[1:-1]},"prev":"{prev}"'
+    ).encode("ascii")
+    if len(body) + _HASH_TAIL >= RECORD_BYTES_MAX:
+        raise ValueError(f"a record of kind {kind} would have {len(body)} bytes")
+    digest = sha256(body).hexdigest()
+    line = b'%b,"hash":"%b"}' % (body, digest.encode("ascii"))
+    if inside.count("{") + inside.count("[") > _DEPTH_SURE:
+        decode(line)
+    return line + b"\n", digest
+
+
+def hash_of(line: bytes) -> str:
+    """Return the hash that a whole line, without its newline, ought to carry."""
+    return sha256(line[:-_HASH_TAIL]).hexdigest()
+
+
+def decode(line: bytes) -> Record:
+    """Read one whole line, without its newline, and check its own hash. Raises BadRecordError."""
+    if len(line) >= RECORD_BYTES_MAX:
+        raise BadRecordError("longer than any record")
+    try:
+        values = dict(read_json(line, "record").root)
+    except ConfigError as error:
+        raise BadRecordError("not a JSON object") from error
+    seq, time, kind = values.pop("seq", None), values.pop("time", None), values.pop("kind", None)
+    prev, digest = values.pop("prev", None), values.pop("hash", None)
+    if type(seq) is not int or not isinstance(time, int | float) or not isinstance(kind, str):
+        raise BadRecordError("without seq, time or kind")
+    if not 0 <= time < _TIME_MAX:
+        raise BadRecordError("with a time that no clock shows")
+    if not isinstance(prev, str) or not isinstance(digest, str):
+        raise BadRecordError("without its hash or the one before it")
+    if not line.endswith(f',"hash":"{digest}"}}'.encode()) or hash_of(line) != digest:
+        raise BadRecordError("not as it was written: its hash does not match")
+    return Record(
+        seq=seq,
+        time=float(time),
+        kind=kind,
+        fields=MappingProxyType(values),
+        prev=prev,
+        hash=digest,
+    )
