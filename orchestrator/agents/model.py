@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from orchestrator.core.calls import Call, ToolSpec
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import RemitError
 
 __all__ = [
+    "RECIPE_PROVIDER",
     "AgentTask",
     "Call",
     "CallResult",
     "Conversation",
     "Model",
     "Note",
+    "RequestGate",
     "ToolSpec",
     "Turn",
     "Usage",
 ]
+
+RECIPE_PROVIDER: Final = "recipe"
+"""The provider's name of recipes: they cost nothing and send nothing to anybody."""
+
+RequestGate = Callable[[], None]
+"""Asked synchronously right before each request to a model; raises AuthorityError to forbid it.
+
+An agent whose authority has ended must not send what it knows to a provider.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +50,19 @@ class CallResult:
     content: UntrustedContent | None = None
     error: RemitError | None = None
 
+    def unwrap(self) -> UntrustedContent:
+        """Return the content, or raise the error."""
+        if self.content is not None:
+            return self.content
+        if self.error is not None:
+            raise self.error
+        message = "a call's result has neither content nor error"
+        raise ValueError(message)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What one turn cost. Tokens; 0 where the model counts none."""
+    """What one turn cost, in tokens; a recipe costs none."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -50,9 +70,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One step of a model: calls to make (side by side), or the answer. `done` ends the agent."""
+    """One step of a model: calls to make (side by side), or the answer. `done` ends the agent.
+
+    `malformed` counts calls that could not be understood; the model is told of them in its next
+    turn. `answer` without `done` is what it said beside its calls.
+    """
 
     calls: tuple[Call, ...] = ()
+    malformed: int = 0
     notes: tuple[str, ...] = ()
     answer: object = None
     done: bool = False
@@ -72,7 +97,10 @@ class Conversation(Protocol):
     """One agent's exchange with its model."""
 
     async def next(self, results: Sequence[CallResult]) -> Turn:
-        """Hand over the results of the last turn's calls, in their order; return the next turn."""
+        """Hand over the results of the last turn's calls, in their order; return the next turn.
+
+        Raises RemitError if there is none: a ModelError, a RecipeError, the gate's AuthorityError.
+        """
         ...
 
 
@@ -90,7 +118,11 @@ class Model(Protocol):
         ...
 
     def converse(
-        self, task: AgentTask, tools: Sequence[ToolSpec]
+        self, task: AgentTask, tools: Sequence[ToolSpec], gate: RequestGate
     ) -> AbstractAsyncContextManager[Conversation]:
-        """Begin an exchange; leaving the context ends it and frees what it held."""
+        """Begin an exchange; leaving the context ends it and frees what it held.
+
+        Each request to a provider is preceded by `gate()`, without a wait in between; a second
+        attempt is a request of its own.
+        """
         ...

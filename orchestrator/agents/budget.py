@@ -1,0 +1,189 @@
+"""What an agent may spend, and what it has spent. Counts; knows no clock, no model and no price list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Final
+
+from orchestrator.agents.model import RECIPE_PROVIDER, Model, Usage
+from orchestrator.core.errors import ConfigError, RemitError
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "Budget",
+    "Exhausted",
+    "Meter",
+    "Price",
+    "Resource",
+    "price_of",
+]
+
+_MILLION: Final = 1_000_000
+
+
+class Resource(Enum):
+    """What a budget bounds; the values are the names in a file."""
+
+    TURNS = "turns"
+    CALLS = "calls"
+    TOKENS = "tokens"
+    USD = "usd"
+    SECONDS = "seconds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What one agent may spend. None takes the session's value; 0 is spent from the start.
+
+    A turn is one step of the model, the one with the answer included. Tokens and money are
+    counted when a turn is over, so that the last turn may go past them. Raises ConfigError
+    (`E-BUDGET-VALUE`) for a value that is negative or not finite.
+    """
+
+    turns: int | None = None
+    calls: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value: float | None = getattr(self, field.name)
+            if value is not None and not (0 <= value < math.inf):
+                raise ConfigError(
+                    f"a budget of {value} {field.name} is none",
+                    code="E-BUDGET-VALUE",
+                    fix=f"give `{field.name}` a finite number that is not negative",
+                )
+
+    def or_else(self, default: Budget) -> Budget:
+        """Return this budget with what it leaves open taken from `default`."""
+        return Budget(
+            turns=default.turns if self.turns is None else self.turns,
+            calls=default.calls if self.calls is None else self.calls,
+            tokens=default.tokens if self.tokens is None else self.tokens,
+            usd=default.usd if self.usd is None else self.usd,
+            seconds=default.seconds if self.seconds is None else self.seconds,
+        )
+
+
+DEFAULT_BUDGET: Final = Budget(turns=200, calls=500, tokens=1_000_000, seconds=600.0)
+"""A session's own budget for an agent that names none. Finite, but for money: prices differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in US dollars for a million tokens."""
+
+    input_usd: float
+    output_usd: float
+
+    def of(self, usage: Usage) -> float:
+        """Return the price of one turn in US dollars."""
+        spent = usage.input_tokens * self.input_usd + usage.output_tokens * self.output_usd
+        return spent / _MILLION
+
+
+_FREE: Final = Price(0.0, 0.0)
+
+
+def price_of(model: Model, budget: Budget, prices: Mapping[str, Price]) -> Price | None:
+    """Return the model's price from `prices`, which is keyed `PROVIDER:NAME`. A recipe is free.
+
+    Raises ConfigError (`E-BUDGET-PRICE`) if the budget bounds money and the price is not known:
+    a bound that nobody can check is none.
+    """
+    name = f"{model.provider}:{model.name}"
+    price = _FREE if model.provider == RECIPE_PROVIDER else prices.get(name)
+    if budget.usd is not None and price is None:
+        raise ConfigError(
+            f"a budget in money needs the price of {name}, and none is known",
+            code="E-BUDGET-PRICE",
+            fix="name the model's price, or bound `tokens` instead of `usd`",
+        )
+    return price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhausted:
+    """What is spent: the resource, how much there was, and how much was used."""
+
+    resource: Resource
+    limit: float
+    spent: float
+
+    def error(self) -> RemitError:
+        """Return it as an error, `E-BUDGET-` and the resource's name."""
+        name = self.resource.value
+        return RemitError(
+            f"the budget of {self.limit:g} {name} is spent",
+            code=f"E-BUDGET-{name.upper()}",
+            fix=f"raise `{name}` in the agent's budget",
+        )
+
+
+class Meter:
+    """What one agent has spent of a budget. `started` and each `now` are readings of one clock."""
+
+    def __init__(self, budget: Budget, *, started: float, price: Price | None = None) -> None:
+        self.budget = budget
+        self.turns = 0
+        self.calls = 0
+        self.tokens = 0
+        self.usd = 0.0
+        self._started = started
+        self._price = price
+
+    def take_turn(self) -> None:
+        """Count one turn, before it is asked for."""
+        self.turns += 1
+
+    def take_calls(self, wanted: int) -> int:
+        """Count up to `wanted` calls and return how many of them may be made."""
+        limit = self.budget.calls
+        granted = wanted if limit is None else max(0, min(wanted, limit - self.calls))
+        self.calls += granted
+        return granted
+
+    def add(self, usage: Usage) -> None:
+        """Count what a turn used."""
+        self.tokens += usage.input_tokens + usage.output_tokens
+        if self._price is not None:
+            self.usd += self._price.of(usage)
+
+    def seconds(self, now: float) -> float:
+        """Return the seconds since the start."""
+        return max(0.0, now - self._started)
+
+    def remaining(self, now: float) -> Budget:
+        """Return what is left, with None where nothing bounds it."""
+        budget = self.budget
+        return replace(
+            budget,
+            turns=None if budget.turns is None else max(0, budget.turns - self.turns),
+            calls=None if budget.calls is None else max(0, budget.calls - self.calls),
+            tokens=None if budget.tokens is None else max(0, budget.tokens - self.tokens),
+            usd=None if budget.usd is None else max(0.0, budget.usd - self.usd),
+            seconds=None
+            if budget.seconds is None
+            else max(0.0, budget.seconds - self.seconds(now)),
+        )
+
+    def spent(self, resource: Resource, now: float) -> Exhausted | None:
+        """Return the resource if nothing of it is left."""
+        limit: float | None = getattr(self.budget, resource.value)
+        used = self.seconds(now) if resource is Resource.SECONDS else getattr(self, resource.value)
+        if limit is None or used < limit:
+            return None
+        return Exhausted(resource=resource, limit=limit, spent=used)
+
+    def exhausted(self, now: float) -> Exhausted | None:
+        """Return the first resource without which there is no further turn.
+
+        Calls are none of them: a model without a call left may still answer.
+        """
+        needed = (Resource.TURNS, Resource.TOKENS, Resource.USD, Resource.SECONDS)
+        return next((spent for item in needed if (spent := self.spent(item, now))), None)

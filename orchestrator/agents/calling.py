@@ -1,0 +1,162 @@
+"""Makes the calls of one turn side by side, counts them and tells of each. Decides nothing about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import anyio
+
+from orchestrator.agents.events import AgentEvent, CallEnded, CallStarted
+from orchestrator.agents.model import Call, CallResult
+from orchestrator.agents.results import outcome_of
+from orchestrator.agents.view import View
+from orchestrator.core.display import safe_line
+from orchestrator.core.errors import AuthorityError, CallFailedError, Delivery, DenyReason
+from orchestrator.core.outcomes import CallOutcome
+from orchestrator.core.ports import AuditSink, Clock
+
+__all__ = ["Caller"]
+
+_NAME_CHARS_MAX = 256
+
+
+class Caller:
+    """One agent's calls.
+
+    Attributes:
+        calls: calls that were asked for.
+        denied: those of them that policy or a person said no to.
+        refused: those that the ledger or the budget said no to.
+        failed: those that failed, or whose outcome was lost.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        *,
+        clock: Clock,
+        audit: AuditSink,
+        emit: Callable[[AgentEvent], None],
+        parallel_max: int,
+    ) -> None:
+        self.calls = 0
+        self.denied = 0
+        self.refused = 0
+        self.failed = 0
+        self._view = view
+        self._clock = clock
+        self._audit = audit
+        self._emit = emit
+        self._parallel_max = parallel_max
+
+    async def make(self, calls: Sequence[Call]) -> tuple[CallResult, ...]:
+        """Make the calls, at most `parallel_max` at the same time; return results in their order.
+
+        What denied, refused or failed a call is its result; nothing of it is raised.
+        """
+        if len(calls) == 1:
+            return (await self._make_one(calls[0]),)
+        results: dict[int, CallResult] = {}
+        room = anyio.Semaphore(self._parallel_max)
+
+        async def make(index: int, call: Call) -> None:
+            async with room:
+                results[index] = await self._make_one(call)
+
+        try:
+            async with anyio.create_task_group() as group:
+                for index, call in enumerate(calls):
+                    group.start_soon(make, index, call)
+        except BaseExceptionGroup as several:  # ours, or a cancellation: never a call's failure
+            raise _sole_cause(several) from None
+        return tuple(results[index] for index in range(len(calls)))
+
+    def refuse(self, call: Call, message: str) -> CallResult:
+        """Refuse a call that the budget has no room for: it never reaches the broker."""
+        error = AuthorityError(message, reason=DenyReason.BUDGET_SPENT)
+        server, tool = _shown(call)
+        self._audit.append(
+            "refused",
+            {
+                "agent": self._view.agent,
+                "server": server,
+                "tool": tool,
+                "reason": error.reason.value,
+                "delivery": error.delivery.value,
+                "bytes_sent": error.bytes_sent,
+            },
+        )
+        result = CallResult(call=call, error=error)
+        self._count(result, 0.0)
+        return result
+
+    async def _make_one(self, call: Call) -> CallResult:
+        server, tool = _shown(call)
+        self._emit(CallStarted(agent=self._view.agent, server=server, tool=tool))
+        started = self._clock.now()
+        result = CallResult(call=call, error=_interrupted(server))
+        try:
+            result = CallResult(call=call, content=await self._view.call(call))
+        except (AuthorityError, CallFailedError) as error:
+            result = CallResult(call=call, error=error)
+        finally:
+            self._count(result, max(0.0, self._clock.now() - started))
+        return result
+
+    def _count(self, result: CallResult, seconds: float) -> None:
+        outcome = outcome_of(result)
+        self.calls += 1
+        self.denied += outcome is CallOutcome.DENIED
+        self.refused += outcome is CallOutcome.REFUSED
+        self.failed += outcome in (CallOutcome.FAILED, CallOutcome.LOST)
+        error, content = result.error, result.content
+        refusal = error if isinstance(error, AuthorityError) else None
+        delivery = Delivery.ANSWERED
+        if isinstance(error, AuthorityError | CallFailedError):
+            delivery = error.delivery
+        server, tool = _shown(result.call)
+        self._emit(
+            CallEnded(
+                agent=self._view.agent,
+                server=server,
+                tool=tool,
+                outcome=outcome,
+                seconds=seconds,
+                delivery=delivery,
+                reason=refusal.reason if refusal is not None else None,
+                rule=refusal.rule if refusal is not None else "",
+                bytes_sent=refusal.bytes_sent if refusal is not None else 0,
+                message=error.message if error is not None else "",
+                call=content.origin.call if content is not None else None,
+            )
+        )
+
+
+def _interrupted(server: str) -> CallFailedError:
+    """What stands for a call that was cancelled under way: nobody knows what became of it."""
+    return CallFailedError(
+        "cancelled before it was answered",
+        code="E-CALL-CANCELLED",
+        server=server,
+        stage="wait",
+        delivery=Delivery.MAYBE_SENT,
+    )
+
+
+def _shown(call: Call) -> tuple[str, str]:
+    """Return the call's names for events and records: a model may have made them up."""
+    return (
+        safe_line(call.server, chars_max=_NAME_CHARS_MAX),
+        safe_line(call.tool, chars_max=_NAME_CHARS_MAX),
+    )
+
+
+def _sole_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what is inside a group of one, however deep; else the group."""
+    if len(group.exceptions) > 1:
+        return group
+    cause = group.exceptions[0]
+    if isinstance(cause, BaseExceptionGroup):
+        return _sole_cause(cast("BaseExceptionGroup[BaseException]", cause))
+    return cause
