@@ -1,0 +1,66 @@
+"""What a stranger reads: the commands to type, links that lead somewhere, examples that hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.architecture.sources import ROOT
+
+DEMO = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[demo]' && .venv/bin/remit demo"
+TESTS = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[dev]' && .venv/bin/pytest"
+
+LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
+
+
+def documents(root: Path) -> list[Path]:
+    """The pages of the project: those at its root, and those below `docs` and `examples`."""
+    return [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")]
+
+
+def dead_links(root: Path) -> Iterator[str]:
+    """Relative links to what is not there."""
+    for page in documents(root):
+        for target in LINK.findall(page.read_text("utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                yield f"{page.relative_to(root)} -> {target}"
+
+
+def pages_without_entry(folder: Path) -> list[str]:
+    """Pages of a folder that its `README.md` does not link to."""
+    index = (folder / "README.md").read_text("utf-8")
+    pages = sorted(path.name for path in folder.glob("*.md") if path.name != "README.md")
+    return [name for name in pages if f"]({name})" not in index]
+
+
+def test_the_front_page_has_the_two_commands_each_on_a_line_of_its_own():
+    lines = [line.strip() for line in (ROOT / "README.md").read_text("utf-8").splitlines()]
+
+    assert lines.count(DEMO) == 1
+    assert lines.count(TESTS) == 1
+
+
+def test_every_link_leads_somewhere():
+    assert list(dead_links(ROOT)) == []
+
+
+def test_a_dead_link_is_found(tmp_path: Path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("[b](b.md) [up](../README.md#top) [out](https://x.y)")
+    (tmp_path / "README.md").write_text("[a](docs/a.md)")
+
+    assert list(dead_links(tmp_path)) == ["docs/a.md -> b.md"]
+
+
+def test_every_decision_is_listed():
+    assert pages_without_entry(ROOT / "docs" / "decisions") == []
+
+
+def test_a_decision_that_is_not_listed_is_found(tmp_path: Path):
+    (tmp_path / "README.md").write_text("[a](a.md)")
+    (tmp_path / "a.md").touch()
+    (tmp_path / "b.md").touch()
+
+    assert pages_without_entry(tmp_path) == ["b.md"]
