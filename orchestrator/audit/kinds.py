@@ -22,6 +22,8 @@ class AuditKind(StrEnum):
     """A person was asked: what was asked, and the answer."""
     DECISION = "decision"
     """Policy and ledger spoke about one call. Stands before the first byte of the call."""
+    REFUSED = "refused"
+    """A call was denied or refused: the reason, and how many bytes of it had gone out."""
     SENT = "sent"
     """The first byte of a frame was handed to the kernel."""
     ANSWERED = "answered"

@@ -10,7 +10,7 @@ from typing import Protocol
 from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.ids import AgentId, CallId
 
-__all__ = ["Approver", "ApprovalRequest", "AuditSink", "Clock", "Span", "Telemetry"]
+__all__ = ["ApprovalRequest", "Approver", "AuditSink", "Clock", "Span", "Telemetry"]
 
 
 class Clock(Protocol):
@@ -64,8 +64,8 @@ class Approver(Protocol):
 class Span(Protocol):
     """One piece of work in a trace."""
 
-    def set(self, name: str, value: str | int | float | bool) -> None:
-        """Set one attribute. Never content, arguments or a server's text."""
+    def set(self, name: str, value: str | float) -> None:
+        """Set one attribute, true and false included. Never content, arguments or a server's text."""
         ...
 
     def fail(self, error_type: str) -> None:
@@ -94,8 +94,15 @@ class Telemetry(Protocol):
         """Open `chat {model}`: one request to a model."""
         ...
 
-    def request_started(self, server: str, request_id: int, method: str, target: str) -> None:
-        """Open the client span of an MCP request: its first byte went out."""
+    def request_started(
+        self, server: str, request_id: int, method: str, target: str, call: CallId | None
+    ) -> None:
+        """Open the client span of an MCP request: its first byte went out.
+
+        It stands below the `execute_tool` span of `call`; the step of a flush belongs to no call,
+        so it must be said. `target` is the tool's or prompt's name; `call` is None for what the
+        parent itself asks for.
+        """
         ...
 
     def request_ended(self, server: str, request_id: int, error_type: str) -> None:
