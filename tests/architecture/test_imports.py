@@ -92,6 +92,19 @@ def names_module(value: object, module: str) -> bool:
     return isinstance(value, str) and is_within(value, (module, module.partition(".")[2]))
 
 
+def unguarded_senders(files: Iterable[Source]) -> Iterator[str]:
+    """Places in the orchestrator that take the client's leave to send anything."""
+    for source in files:
+        if not is_within(source.module, ("orchestrator",)):
+            continue
+        for name, node in imported_names(source.tree):
+            if name.endswith(".UNGUARDED"):
+                yield f"{source.at(node)} imports UNGUARDED"
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Attribute) and node.attr == "UNGUARDED":
+                yield f"{source.at(node)} uses UNGUARDED"
+
+
 def io_in_cores(files: Iterable[Source]) -> Iterator[str]:
     """Places in a core that import or call what does I/O, waits, logs or draws random numbers."""
     for source in files:
@@ -183,6 +196,21 @@ def test_every_keeper_exists():
     modules = {source.module for source in sources()}
 
     assert {keeper for keeper in KEEPERS if keeper not in modules} == set()
+
+
+def test_the_orchestrator_sends_nothing_unguarded():
+    assert list(unguarded_senders(sources())) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from mcp_client.ports import UNGUARDED as G",
+        "import mcp_client\nmcp_client.ports.UNGUARDED",
+    ],
+)
+def test_an_unguarded_send_is_found(text: str):
+    assert list(unguarded_senders([source_from(text, "orchestrator/sessions/x.py")])) != []
 
 
 def test_cores_do_no_io():

@@ -51,6 +51,25 @@ def modules_without_first_line(files: Iterable[Source]) -> Iterator[str]:
             yield f"{source.path} begins with {first!r}"
 
 
+def packages_with_logic(files: Iterable[Source]) -> Iterator[str]:
+    """Packages whose `__init__` does more than pass names on; the three at the top may be lazy."""
+    for source in files:
+        if source.is_package and source.module not in PACKAGES:
+            for node in source.tree.body:
+                if not passes_names_on(node):
+                    yield source.at(node)
+
+
+def passes_names_on(node: ast.stmt) -> bool:
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            return True
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
+            return True
+        case _:
+            return is_text(node)
+
+
 def modules_without_all(files: Iterable[Source]) -> Iterator[str]:
     """Public modules with public definitions that do not say which of them are public."""
     for source in files:
@@ -133,6 +152,18 @@ def test_every_module_says_first_what_it_is():
 @pytest.mark.parametrize("text", ["x = 1", '"""."""', '"""Helpers."""', '"""no end of sentence"""'])
 def test_a_module_that_says_nothing_is_found(text: str):
     assert len(list(modules_without_first_line([source_from(text, "policies/x.py")]))) == 1
+
+
+def test_packages_only_pass_names_on():
+    assert list(packages_with_logic(sources())) == []
+
+
+def test_logic_in_a_package_is_found():
+    text = '"""A package of things."""\nfrom a import b\n__all__ = ["b"]\n'
+    plain = source_from(text, "policies/x/__init__.py")
+    clever = source_from(f"{text}c = b()", "policies/y/__init__.py")
+
+    assert list(packages_with_logic([plain, clever])) == ["policies/y/__init__.py:4"]
 
 
 def test_every_public_module_lists_its_names():
