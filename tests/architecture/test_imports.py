@@ -66,7 +66,9 @@ IO_CALLS: Final = frozenset({"open", "print", "input"})
 
 ASYNCIO_IMPORTERS: Final = ("mcp_client.net.reactor", "orchestrator.testing")
 JSON_DECODERS: Final = ("mcp_client.protocol.jsonrpc", "orchestrator.core.documents")
-"""The bounded decoders; a server that ships as a bare script is on its own (`is_bare_script`)."""
+"""The bounded decoders."""
+BARE_SCRIPTS: Final = ("orchestrator.cli.demo.files_server",)
+"""Programs that run without any of our packages, and so without the decoders."""
 
 
 def is_within(module: str, parents: Iterable[str]) -> bool:
@@ -154,9 +156,9 @@ def unbounded_decoders(files: Iterable[Source]) -> Iterator[str]:
 
 
 def is_bare_script(source: Source) -> bool:
-    """True for a bundled server: it runs by itself, and may import the standard library only."""
+    """True for a bundled server, as long as it imports nothing but the standard library."""
     roots = {name.partition(".")[0] for name, _ in imported_names(source.tree)}
-    return ".servers." in source.module and roots <= sys.stdlib_module_names
+    return source.module in BARE_SCRIPTS and roots <= sys.stdlib_module_names
 
 
 def test_only_the_gate_mints_and_only_the_broker_sees_the_gate():
@@ -262,7 +264,7 @@ def test_an_unbounded_decoder_is_found(text: str):
 
 
 def test_a_bundled_server_is_excused_only_while_it_needs_nothing_but_python():
-    path = "orchestrator/cli/demo/servers/files.py"
+    path = "orchestrator/cli/demo/files_server.py"
     alone = source_from("import json\njson.loads(b'')", path)
     leaning = source_from("import json\nimport orchestrator\njson.loads(b'')", path)
 

@@ -74,9 +74,16 @@ def modules_without_all(files: Iterable[Source]) -> Iterator[str]:
     """Public modules with public definitions that do not say which of them are public."""
     for source in files:
         private = any(part.startswith("_") for part in source.module.split("."))
+        private = private or is_program(source)
         defines = any(isinstance(node, (*FUNCTIONS, ast.ClassDef)) for node in source.tree.body)
         if defines and not private and not source.is_package and public_names(source) is None:
             yield source.path
+
+
+def is_program(source: Source) -> bool:
+    """True for what is run and not imported."""
+    last = source.tree.body[-1] if source.tree.body else None
+    return isinstance(last, ast.If) and ast.unparse(last.test) == "__name__ == '__main__'"
 
 
 def undocumented_names(files: Iterable[Source]) -> Iterator[str]:
