@@ -198,12 +198,15 @@ def _watch(
 
     async def watching() -> None:
         with scope:
-            while True:
-                await wait(fd)
-                # it may have been readable and unwatched in the same turn
-                if scope.cancel_called:
+            # asked before each wait too: the descriptor may be closed by then
+            while not scope.cancel_called:
+                try:
+                    await wait(fd)
+                except Exception:  # noqa: BLE001  # as in _run
+                    _LOG.exception("descriptor %d cannot be watched", fd)
                     return
-                _run(fn)
+                if not scope.cancel_called:
+                    _run(fn)
 
     trio.lowlevel.spawn_system_task(watching)
 

@@ -1,0 +1,277 @@
+"""The host's end of the supervisor: asks for servers, hears how they end; it knows no MCP."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from mcp_client.net.reactor import Reactor, Waiter
+from mcp_client.protocol.errors import StartError
+from mcp_client.transports.stdio.supervisor_main import REQUEST_BYTES_MAX
+
+__all__ = ["ServerCommand", "ServerProcess", "Supervisor", "open_supervisor", "require_supervision"]
+
+STOP_SECONDS_MAX: Final = 5.0
+"""How long the supervisor is waited for once it was told to end: longer than it takes itself."""
+
+_PROGRAM: Final = Path(__file__).with_name("supervisor_main.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCommand:
+    """What to execute: the program and its arguments, its whole environment, its directory.
+
+    A program without a slash is looked for in the `PATH` of that environment.
+    """
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    directory: str
+
+
+class ServerProcess:
+    """One server and all that it starts, as its keeper tells of it.
+
+    Attributes:
+        pid: the server's process id.
+        exit_status: its status once it has exited, negative for a signal; None until then, and
+            for good if nobody was left to tell.
+        exited: True once it has exited, or nobody is left to tell.
+    """
+
+    def __init__(self, reactor: Reactor, control: socket.socket) -> None:
+        self.pid = 0
+        self.exit_status: int | None = None
+        self.exited = False
+        self._reactor = reactor
+        self._control = control
+        self._failure: str | None = None
+        self._answered = anyio.Event()
+        self._gone = anyio.Event()
+        self._on_exit: Callable[[], object] | None = None
+        reactor.watch_read(control.fileno(), self._readable)
+
+    def on_exit(self, fn: Callable[[], object]) -> None:
+        """Have `fn()` run in the step in which `exited` becomes true. Set it before that."""
+        self._on_exit = fn
+
+    async def started(self) -> str | None:
+        """Wait until it runs and return None, or why it does not: `STAGE ERRNO`, `lost`."""
+        await self._answered.wait()
+        return self._failure
+
+    def end(self, seconds: float) -> None:
+        """End the tree: SIGTERM to what is alive after so long, SIGKILL after as long again."""
+        self._command(f"end {max(0, round(seconds * 1000))}")
+
+    def kill(self) -> None:
+        """End the tree with SIGKILL, at once."""
+        self._command("kill")
+
+    async def gone(self) -> None:
+        """Wait until nothing of the tree is alive, or nobody is left to tell."""
+        await self._gone.wait()
+
+    def _command(self, command: str) -> None:
+        if self._gone.is_set():
+            return
+        try:
+            self._control.send(command.encode())
+        except OSError:
+            self._lose()
+
+    def _readable(self) -> None:
+        try:
+            message = self._control.recv(64).decode()
+        except BlockingIOError:
+            return
+        except OSError:
+            message = ""
+        kind, _, rest = message.partition(" ")
+        match kind:
+            case "started":
+                self.pid = int(rest)
+                self._answered.set()
+            case "failed":
+                self._failure = rest
+                self._answered.set()
+            case "exited":
+                self.exit_status = int(rest)
+                self._note_exit()
+            case _:  # gone, left, or the end of the socket
+                self._lose()
+
+    def _note_exit(self) -> None:
+        if not self.exited:
+            self.exited = True
+            if self._on_exit is not None:
+                self._on_exit()
+
+    def _lose(self) -> None:
+        """Nothing more will be heard of it."""
+        if self._gone.is_set():
+            return
+        self._reactor.closing(self._control.fileno())
+        self._control.close()
+        if not self._answered.is_set():
+            self._failure = "lost"
+            self._answered.set()
+        self._gone.set()
+        self._note_exit()
+
+
+class Supervisor:
+    """The one supervisor of this process. Started with the first server, and again if it died."""
+
+    def __init__(self, reactor: Reactor) -> None:
+        self._reactor = reactor
+        self._lock = anyio.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._closed = False
+
+    async def spawn(self, command: ServerCommand, pipes: Sequence[int]) -> ServerProcess:
+        """Ask for a server with these three descriptors as its stdin, stdout and stderr.
+
+        They stay the caller's to close. Returns without waiting for the start: see
+        `ServerProcess.started`. Raises StartError for a command that cannot be asked for.
+        """
+        packet = _packet(command)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            ours.settimeout(0)
+            async with self._lock:  # held for one packet, not until an answer
+                await self._submit(packet, (*pipes, theirs.fileno()))
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return ServerProcess(self._reactor, ours)
+
+    async def close(self) -> None:
+        """End what it still keeps, and the supervisor itself. Shielded, timed and idempotent."""
+        self._closed = True
+        await self._stop()
+
+    async def _submit(self, packet: bytes, descriptors: Sequence[int]) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+        while True:
+            end = await self._connected()
+            try:
+                end.sendmsg([packet], rights)
+            except BlockingIOError:
+                await self._writable(end)
+            except (BrokenPipeError, ConnectionResetError):
+                await self._stop()  # it died, and took nothing: ask the next one
+            else:
+                return
+
+    async def _connected(self) -> socket.socket:
+        if self._closed:
+            raise StartError("the supervisor of servers is closed", stage="start")
+        if self._process is not None and self._process.poll() is not None:
+            await self._stop()
+        if self._socket is None:
+            self._start()
+        assert self._socket is not None
+        return self._socket
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            ours.settimeout(0)
+            # Once per host, and a millisecond: the price of asking anyio would be a second one.
+            self._process = subprocess.Popen(  # noqa: S603  # our own program
+                [sys.executable, "-I", "-S", str(_PROGRAM), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                env={},
+            )
+        self._socket = ours
+
+    async def _writable(self, end: socket.socket) -> None:
+        ready: Waiter[None] = self._reactor.waiter()
+        self._reactor.watch_write(end.fileno(), lambda: ready.done() or ready.set_result(None))
+        try:
+            await ready
+        finally:
+            self._reactor.unwatch_write(end.fileno())
+
+    async def _stop(self) -> None:
+        """Let the supervisor see the end of its socket, and wait until it has ended."""
+        end, self._socket = self._socket, None
+        process, self._process = self._process, None
+        if end is None or process is None:
+            return
+        ended = anyio.Event()
+        with contextlib.suppress(OSError):  # it may have ended before
+            end.shutdown(socket.SHUT_WR)
+        self._reactor.watch_read(end.fileno(), ended.set)
+        with anyio.move_on_after(STOP_SECONDS_MAX, shield=True):
+            await ended.wait()
+        self._reactor.closing(end.fileno())
+        end.close()
+        if not ended.is_set():
+            process.kill()
+        process.wait()  # its descriptors are closed already: it is all but gone
+
+
+@asynccontextmanager
+async def open_supervisor(reactor: Reactor) -> AsyncGenerator[Supervisor]:
+    """Yield a supervisor for the servers of this block; nothing of them is alive after it."""
+    supervisor = Supervisor(reactor)
+    try:
+        yield supervisor
+    finally:
+        await supervisor.close()
+
+
+def require_supervision() -> None:
+    """Refuse to start servers where their process trees cannot be ended. The one place for it."""
+    if sys.platform != "linux":
+        raise StartError(
+            f"servers over stdio are not started on {sys.platform}: there is no way here to end"
+            " everything that a server has started (on Linux: a child subreaper and /proc)",
+            stage="start",
+        )
+    if not Path("/proc/self/stat").exists():
+        raise StartError(
+            "servers over stdio are not started without /proc: there is no way to find everything"
+            " that a server has started",
+            stage="start",
+        )
+    if not sys.executable:
+        raise StartError("there is no Python to run the supervisor of servers with", stage="start")
+
+
+def _packet(command: ServerCommand) -> bytes:
+    fields = [
+        command.directory,
+        str(len(command.arguments)),
+        *command.arguments,
+        *(f"{name}={value}" for name, value in command.environment.items()),
+    ]
+    if not command.arguments or any("\0" in field for field in fields):
+        raise StartError("a command is one or more arguments without NUL", stage="start")
+    packet = b"\0".join(map(os.fsencode, fields))
+    if len(packet) > REQUEST_BYTES_MAX:
+        raise StartError(
+            f"command and environment are over the bound of {REQUEST_BYTES_MAX} bytes",
+            stage="start",
+        )
+    return packet
