@@ -7,12 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from policies.errors import PolicyError
+from policies.parsing import parse
 from tests.architecture.sources import ROOT
 
 DEMO = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[demo]' && .venv/bin/remit demo"
 TESTS = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[dev]' && .venv/bin/pytest"
 
 LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
+
+
+BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page that are marked with a language."""
+    return [text for name, text in BLOCK.findall(page.read_text("utf-8")) if name == language]
 
 
 def documents(root: Path) -> list[Path]:
@@ -40,6 +52,21 @@ def test_the_front_page_has_the_two_commands_each_on_a_line_of_its_own():
 
     assert lines.count(DEMO) == 1
     assert lines.count(TESTS) == 1
+
+
+def test_the_policies_shown_are_policies():
+    shown = [text for page in documents(ROOT) for text in blocks(page, "policy")]
+
+    assert [len(parse(text, "page.md")) for text in shown] == [1] * len(shown)
+    assert len(shown) >= 1
+
+
+def test_a_policy_that_does_not_parse_would_be_found(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text('```policy\npolicy p v1 { permti "x" call on a/b }\n```\n')
+
+    with pytest.raises(PolicyError):
+        parse(blocks(page, "policy")[0], "page.md")
 
 
 def test_every_link_leads_somewhere():

@@ -71,10 +71,6 @@ def test_the_wheel_says_that_its_packages_are_typed(package: str, wheel_names: f
     assert f"{package}/py.typed" in wheel_names
 
 
-def test_the_wheel_carries_the_policy_grammar(wheel_names: frozenset[str]):
-    assert [name for name in wheel_names if name.startswith("policies/") and name.endswith(".lark")]
-
-
 def test_the_wheel_carries_the_demonstrations_own_files(wheel_names: frozenset[str]):
     kinds = {name.rpartition(".")[2] for name in wheel_names if "/demo/" in name}
 
