@@ -25,6 +25,7 @@ OPEN_SPANS_MAX: Final = 20_000
 
 _TEXT_CHARS_MAX: Final = 128
 _RUN: Final = otel_context.create_key("remit-run")
+_ROOT: Final = otel_context.create_key("remit-root")
 _DENIALS: Final = frozenset(reason.value for reason in DenyReason)
 
 _TARGET_NAMES: Final = {"tools/call": names.TOOL_NAME, "prompts/get": names.PROMPT_NAME}
@@ -104,7 +105,13 @@ class OtelTelemetry:
         attributes = {names.WORKFLOW_NAME: name, names.AGENT_NAME: name}
         try:
             with self._work("invoke_workflow", name, attributes) as span:
-                yield span
+                root = otel_context.attach(
+                    otel_context.set_value(_ROOT, otel_context.get_current())
+                )
+                try:
+                    yield span
+                finally:
+                    otel_context.detach(root)
         finally:
             otel_context.detach(token)
 
@@ -162,6 +169,10 @@ class OtelTelemetry:
         self, server: str, request_id: int, method: str, target: str, call: CallId | None
     ) -> None:
         parent = self._calls.get(call) if call is not None else None
+        if parent is None:
+            # Not the current context: that of a flush is whoever's frame happened to start it.
+            root = otel_context.get_value(_ROOT)
+            parent = root if isinstance(root, Context) else Context()
         attributes: dict[str, str | float] = {
             names.MCP_METHOD: method,
             names.JSONRPC_REQUEST_ID: str(request_id),
