@@ -156,7 +156,7 @@ def _sole_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return what is inside a group of one, however deep; else the group."""
     if len(group.exceptions) > 1:
         return group
-    cause = group.exceptions[0]
+    cause = next(iter(group.exceptions))
     if isinstance(cause, BaseExceptionGroup):
         return _sole_cause(cast("BaseExceptionGroup[BaseException]", cause))
     return cause

@@ -187,8 +187,8 @@ class _RecipeRun:
                 return self._steps.send(reply)
         except (StopIteration, RemitError):
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a recipe is somebody else's code
-            raise self._broken(error) from error
+        except (Exception, SystemExit) as error:
+            raise self._broken(error) from error  # somebody else's code may raise anything
 
     def _note(self, note: Note, before: int) -> str:
         if not isinstance(cast("object", note.text), str):
@@ -296,7 +296,7 @@ def _present(module: ModuleType) -> Generator[None]:
         yield
     finally:
         if before is None:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
         else:
             sys.modules[name] = before
 

@@ -1,0 +1,239 @@
+"""One agent's exchange with a language model: requests, attempts, and what of an answer is usable.
+
+It knows the library's messages, and no provider, no address and no credential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import anyio
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model as LibraryModel, ModelRequestParameters
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from orchestrator.agents.bridge_errors import failure_of, may_try_again
+from orchestrator.agents.errors import ModelError
+from orchestrator.agents.limits import AgentLimits
+from orchestrator.agents.model import Call, CallResult, RequestGate, ToolSpec, Turn, Usage
+from orchestrator.agents.rendering import INSTRUCTIONS, described, render_error, render_result
+from orchestrator.core.documents import read_json
+from orchestrator.core.errors import AuthorityError, ConfigError, RemitError
+from orchestrator.core.ids import IdSource
+from orchestrator.core.nearest import did_you_mean
+
+__all__ = ["Exchange"]
+
+_CHARS_PER_TOKEN: Final = 4
+"""For providers that report no usage: a budget in tokens must bound something there too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A call that the model asked for: one that can be made, or what to tell it instead."""
+
+    part: ToolCallPart
+    call: Call | None = None
+    told: str = ""
+
+
+class Exchange:
+    """A `Conversation` with one language model. Holds the messages; sends nothing without the gate."""
+
+    def __init__(
+        self,
+        *,
+        model: LibraryModel,
+        provider: str,
+        prompt: str,
+        tools: Sequence[ToolSpec],
+        gate: RequestGate,
+        ids: IdSource,
+        bounds: AgentLimits,
+        stream: bool,
+    ) -> None:
+        self._model = model
+        self._provider = provider
+        self._gate = gate
+        self._ids = ids
+        self._bounds = bounds
+        self._stream = stream
+        self._tools = {tool.model_name: tool for tool in tools}
+        if len(self._tools) != len(tools):
+            message = "two tools have the same name for the model"
+            raise RemitError(message, code="E-MODEL-TOOLS")
+        self._parameters = ModelRequestParameters(
+            function_tools=[
+                ToolDefinition(
+                    name=tool.model_name,
+                    description=described(tool),
+                    parameters_json_schema=dict(tool.input_schema),
+                    strict=False,  # the server validates; its schema goes out as it is
+                )
+                for tool in tools
+            ]
+        )
+        self._settings = ModelSettings(request_timeout=bounds.request_seconds_max)
+        if "max_retries" not in model.unsupported_settings:
+            self._settings["max_retries"] = 0  # each attempt is ours: the gate is asked before it
+        self._messages: list[ModelMessage] = [
+            ModelRequest(parts=[UserPromptPart(prompt)], instructions=INSTRUCTIONS)
+        ]
+        self._chars = len(prompt) + len(INSTRUCTIONS)
+        self._asked: tuple[_Asked, ...] = ()
+        self._began = False
+
+    async def next(self, results: Sequence[CallResult]) -> Turn:
+        """Send the results, ask for the next turn, and wait for the whole of it."""
+        if self._asked:
+            self._messages.append(self._reply(results))
+        response = await self._ask()
+        self._check(response)
+        self._messages.append(response)
+        self._asked = tuple(self._understood(part) for part in response.tool_calls)
+        usage = self._usage(response)
+        if not self._asked:
+            return Turn(answer=response.text, done=True, usage=usage)
+        calls = tuple(asked.call for asked in self._asked if asked.call is not None)
+        return Turn(
+            calls=calls,
+            malformed=len(self._asked) - len(calls),
+            answer=response.text,
+            usage=usage,
+        )
+
+    async def _ask(self) -> ModelResponse:
+        attempt = 0
+        while True:
+            attempt += 1
+            self._began = False
+            self._gate()
+            try:
+                return await self._request()
+            except Exception as error:  # noqa: BLE001 - a provider's own library may raise anything
+                failure = failure_of(error, provider=self._provider, began=self._began)
+                wait = self._wait(attempt, failure)
+                if self._began or wait is None or not may_try_again(error):
+                    raise failure from None
+            await anyio.sleep(wait)
+
+    async def _request(self) -> ModelResponse:
+        if not self._stream:
+            return await model_request(
+                self._model,
+                self._messages,
+                model_settings=self._settings,
+                model_request_parameters=self._parameters,
+                instrument=False,
+            )
+        async with model_request_stream(
+            self._model,
+            self._messages,
+            model_settings=self._settings,
+            model_request_parameters=self._parameters,
+            instrument=False,
+        ) as stream:
+            async for _ in stream:
+                self._began = True
+            return stream.get()
+
+    def _wait(self, attempt: int, failure: RemitError) -> float | None:
+        """Return the seconds before the next attempt; None if there is to be none."""
+        if attempt >= self._bounds.attempts_max:
+            return None
+        asked = failure.retry_after if isinstance(failure, ModelError) else None
+        wait = self._bounds.retry_seconds_min * 2 ** (attempt - 1) if asked is None else asked
+        return wait if wait <= self._bounds.retry_seconds_max else None
+
+    def _check(self, response: ModelResponse) -> None:
+        """Raise ModelError unless the response is whole and says something."""
+        reason = response.finish_reason
+        if isinstance(self._model, OpenAIChatModel):
+            # The library takes a stream that just ends for a whole one, and says "stop" itself.
+            said = (response.provider_details or {}).get("finish_reason")
+            reason = reason if said or reason != "stop" else None
+        if not response.parts and reason is None:
+            raise self._error("EMPTY", "the provider's answer is empty")
+        if response.state != "complete" or reason in (None, "error"):
+            raise self._error(
+                "CUT",
+                "the answer was cut off before its end",
+                "start the agent again; an answer that had begun is not asked for twice",
+            )
+        if reason == "length":
+            raise self._error("LENGTH", "the answer is longer than the model may write at once")
+        if reason == "content_filter":
+            raise self._error("FILTERED", "the provider's filter withheld the answer")
+        if not response.tool_calls and not (response.text or "").strip():
+            raise self._error("EMPTY", "the provider's answer is empty")
+
+    def _error(self, code: str, message: str, fix: str = "") -> ModelError:
+        return ModelError(message, code=f"E-MODEL-{code}", provider=self._provider, fix=fix)
+
+    def _understood(self, part: ToolCallPart) -> _Asked:
+        tool = self._tools.get(part.tool_name)
+        if tool is None:
+            near = did_you_mean(part.tool_name, self._tools)
+            return _Asked(part=part, told=f"not done: there is no tool of this name; {near}")
+        try:
+            arguments = _arguments(part)
+        except ConfigError as error:
+            told = f"not done: the arguments are no JSON object within bounds: {error.message}"
+            return _Asked(part=part, told=told)
+        return _Asked(part=part, call=Call(tool.server, tool.tool, arguments, part.tool_call_id))
+
+    def _reply(self, results: Sequence[CallResult]) -> ModelRequest:
+        """Answer each call of the last turn, in the order in which the model asked."""
+        made = iter(results)
+        parts = [
+            self._returned(asked, next(made) if asked.call is not None else None)
+            for asked in self._asked
+        ]
+        self._chars += sum(len(part.model_response_str()) for part in parts)
+        return ModelRequest(parts=parts, instructions=INSTRUCTIONS)
+
+    def _returned(self, asked: _Asked, result: CallResult | None) -> ToolReturnPart:
+        part = asked.part
+        bytes_max = self._bounds.context_text_bytes_max
+        if result is None:
+            return ToolReturnPart(part.tool_name, asked.told, part.tool_call_id, outcome="retried")
+        if result.error is None:
+            text = render_result(result.unwrap(), boundary=self._ids.new(), bytes_max=bytes_max)
+            return ToolReturnPart(part.tool_name, text, part.tool_call_id)
+        text = render_error(result.error, boundary=self._ids.new(), bytes_max=bytes_max)
+        denied = isinstance(result.error, AuthorityError)
+        return ToolReturnPart(
+            part.tool_name, text, part.tool_call_id, outcome="denied" if denied else "failed"
+        )
+
+    def _usage(self, response: ModelResponse) -> Usage:
+        told = Usage(
+            input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens
+        )
+        arguments = sum(len(part.args_as_json_str()) for part in response.tool_calls)
+        written = len(response.text or "") + arguments
+        sent, self._chars = self._chars, self._chars + written
+        if told.input_tokens or told.output_tokens:
+            return told
+        return Usage(
+            input_tokens=sent // _CHARS_PER_TOKEN, output_tokens=written // _CHARS_PER_TOKEN + 1
+        )
+
+
+def _arguments(part: ToolCallPart) -> dict[str, object]:
+    """Return a call's arguments. Raises ConfigError unless they are a JSON object within bounds."""
+    if isinstance(part.args, str) and part.args.strip():
+        return dict(read_json(part.args, "arguments").root)
+    return dict(cast("dict[str, object]", part.args)) if isinstance(part.args, dict) else {}
