@@ -53,16 +53,17 @@ class ToolKey:
 
 
 def model_names(
-    keys: Iterable[ToolKey], *, builtins: Collection[str] = BUILTIN_NAMES
+    keys: Iterable[ToolKey], *, builtins: Collection[str] = ()
 ) -> Mapping[ToolKey, str]:
     """Return the model-facing name of each key: `mcp_<server>_<tool>`, at most 64 characters.
 
-    A name that had to be changed, that is too long, that a built-in has, or that two keys would
-    share gets a suffix made of the key's digest. The order of `keys` does not matter. For the
+    A name that had to be changed, that is too long, that a built-in has (one of `BUILTIN_NAMES`
+    or of `builtins`), or that two keys would share gets a suffix made of the key's digest. The order of `keys` does not matter. For the
     same reason no name moves: if keys are added, each old name stands for its old key or for none.
     """
+    reserved = BUILTIN_NAMES.union(builtins)
     unique = sorted(set(keys), key=lambda key: (key.server, key.tool))
-    plain = {key: _plain(key, builtins) for key in unique}
+    plain = {key: _plain(key, reserved) for key in unique}
     shared = Counter(name for name in plain.values() if name is not None)
     short = {
         key: _with_suffix(key, _SHORT)
@@ -81,12 +82,12 @@ def model_names(
     return MappingProxyType(names)
 
 
-def _plain(key: ToolKey, builtins: Collection[str]) -> str | None:
+def _plain(key: ToolKey, reserved: frozenset[str]) -> str | None:
     """Return the name without a suffix, or None if the key cannot have one."""
     name = f"mcp_{key.server}_{key.tool}"
     if len(name) > NAME_CHARS_MAX or _OTHER.search(name) or _SUFFIXED.search(name):
         return None
-    return None if name in builtins else name
+    return None if name in reserved else name
 
 
 def _with_suffix(key: ToolKey, digits: int) -> str:

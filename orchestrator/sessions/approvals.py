@@ -1,0 +1,344 @@
+"""What of a project a person has approved, by digest. Starts nothing, and asks nobody itself.
+
+Everything of project origin is inert until its digest is approved. Approvals stand in the user's
+own state folder, never in a file that a project could bring along, and belong to one project.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from orchestrator.core.display import safe_line
+from orchestrator.core.documents import Document, Table, read_json
+from orchestrator.core.errors import ConfigError, ExitCode, RemitError, Where
+from orchestrator.core.nearest import did_you_mean
+from orchestrator.sessions.state import refuse_shared, replace_json
+
+__all__ = [
+    "APPROVE_FLAG",
+    "Approval",
+    "ApprovalBook",
+    "ApprovalState",
+    "ApprovalStore",
+    "ApproveFlag",
+    "Item",
+    "ItemKind",
+    "Origin",
+    "PendingApprovalError",
+]
+
+APPROVE_FLAG: Final = "--approve"
+PREFIX_DIGITS_MIN: Final = 12
+"""48 bits: a hostile project cannot make a second content for them while nobody looks."""
+RECORDS_MAX: Final = 2_000
+"""Decisions remembered; then the oldest is forgotten, and asked for again."""
+_FILE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Room for all of them with the longest paths there are."""
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_PREFIX: Final = re.compile(rf"[0-9a-f]{{{PREFIX_DIGITS_MIN},64}}")
+
+
+class Origin(Enum):
+    """Whose word something is."""
+
+    BUILTIN = "builtin"
+    """Came with remit itself."""
+    PROFILE = "profile"
+    """The user's own configuration."""
+    PROJECT = "project"
+    """A repository's: whoever wrote it may mean harm."""
+
+
+class ItemKind(Enum):
+    """What can need an approval."""
+
+    SERVER = "server"
+    TOOLS = "tools"
+    SETTINGS = "settings"
+    POLICY = "policy"
+    PIPELINE = "pipeline"
+    RECIPE = "recipe"
+    AGENT = "agent"
+    SKILL = "skill"
+
+
+class ApprovalState(Enum):
+    """How an item stands. Only APPROVED may take effect."""
+
+    APPROVED = "approved"
+    PENDING = "pending"
+    """Nobody decided on it yet."""
+    CHANGED = "changed"
+    """Somebody decided, but on another content."""
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing that takes effect only if it is approved.
+
+    `digest` covers all that makes it what it is. `description_lines` tell a person what it would
+    do; they may hold a project's own text and are made safe where they are shown.
+    """
+
+    name: str
+    kind: ItemKind
+    digest: str
+    origin: Origin
+    description_lines: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> str:
+        """The option that approves it, quoted for a shell: a name may be a project's own."""
+        return f"{APPROVE_FLAG} {shlex.quote(f'{safe_line(self.name, reveal=True)}@{self.digest}')}"
+
+    def shown(self) -> tuple[str, ...]:
+        """Return the lines for a person: hidden characters written out, one line each."""
+        title = f"{self.kind.value} {safe_line(self.name, reveal=True)}"
+        lines = (safe_line(line, reveal=True, chars_max=2_000) for line in self.description_lines)
+        return (title, *(f"  {line}" for line in lines))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproveFlag:
+    """One `--approve NAME@DIGEST`: leave for this run only. `prefix` begins the digest."""
+
+    name: str
+    prefix: str
+
+    @classmethod
+    def parse(cls, text: str) -> ApproveFlag:
+        """Read the option's value. Raises ConfigError for what is no name with a digest."""
+        name, at, prefix = text.rpartition("@")
+        prefix = prefix.lower()
+        shown = safe_line(text, reveal=True)
+        if not at or not name:
+            raise ConfigError(
+                f"{APPROVE_FLAG} needs NAME@DIGEST, not {shown!r}",
+                code="E-APPROVE-FLAG",
+                why="a name alone would approve whatever stands behind it tomorrow",
+                fix="run without the option: the error shows it ready to copy",
+            )
+        if not _PREFIX.fullmatch(prefix):
+            raise ConfigError(
+                f"not a digest: {shown!r}",
+                code="E-APPROVE-FLAG",
+                why=f"a digest is 64 hexadecimal digits, or at least the first {PREFIX_DIGITS_MIN}",
+                fix="run without the option: the error shows it ready to copy",
+            )
+        return cls(name=name, prefix=prefix)
+
+    def matches(self, item: Item) -> bool:
+        """True if this names exactly that item with exactly that content."""
+        return item.name == self.name and item.digest.startswith(self.prefix)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A decision that was kept. `decided_at` is in seconds since 1970-01-01 UTC."""
+
+    project: str
+    kind: ItemKind
+    name: str
+    digest: str
+    approved: bool
+    decided_at: float
+    decided_by: str
+
+
+class PendingApprovalError(RemitError):
+    """Things of a project would take effect that nobody approved. Nothing was started.
+
+    Attributes:
+        items: each with its state: pending, changed or rejected.
+        flags: the options that would approve all of them, where nobody can be asked.
+    """
+
+    def __init__(self, items: Sequence[tuple[Item, ApprovalState]]) -> None:
+        self.items = tuple(items)
+        self.flags = tuple(item.flag for item, _ in items)
+        names = ", ".join(
+            f"{item.kind.value} {safe_line(item.name, reveal=True)} ({state.value})"
+            for item, state in items
+        )
+        super().__init__(
+            f"not approved: {names}",
+            code="E-PENDING-APPROVAL",
+            why="they come with the project and could run anything; look at them first:\n"
+            + "\n".join(line for item, _ in items for line in item.shown()),
+            fix="if that is what you want, add " + " ".join(self.flags),
+            exit_code=ExitCode.PENDING_APPROVAL,
+        )
+
+
+_Key = tuple[ItemKind, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalBook:
+    """The decisions that hold for one project, and this run's options. Pure; a change is a new book.
+
+    `project` is the project's canonical path: what was approved in one folder is nothing elsewhere.
+    """
+
+    project: Path
+    decisions: Mapping[_Key, Approval] = field(default_factory=dict[_Key, Approval])
+    flags: tuple[ApproveFlag, ...] = ()
+
+    def state(self, item: Item) -> ApprovalState:
+        """Return how an item stands. Only what is of project origin needs anybody's approval."""
+        if item.origin is not Origin.PROJECT:
+            return ApprovalState.APPROVED
+        decided = self.decisions.get((item.kind, item.name))
+        same = decided is not None and decided.digest == item.digest
+        if decided is not None and same and not decided.approved:
+            # Somebody looked at this very content and said no.
+            return ApprovalState.REJECTED
+        if same or any(flag.matches(item) for flag in self.flags):
+            return ApprovalState.APPROVED
+        return ApprovalState.PENDING if decided is None else ApprovalState.CHANGED
+
+    def require(self, items: Iterable[Item]) -> None:
+        """Raise PendingApprovalError with all items that are not approved, if there are any.
+
+        Raises ConfigError if an option stands for more than one of the items.
+        """
+        known = tuple(items)
+        self._refuse_ambiguous(known)
+        waiting = [(item, state) for item in known if (state := self.state(item)) is not _APPROVED]
+        if waiting:
+            raise PendingApprovalError(waiting)
+
+    def refuse_unused(self, items: Iterable[Item]) -> None:
+        """Raise ConfigError for an option that names nothing there is. Call it with all items.
+
+        An option with an old digest is none of these: its item is pending, and told as such.
+        """
+        names = {item.name for item in items}
+        for flag in self.flags:
+            if flag.name not in names:
+                raise ConfigError(
+                    f"{APPROVE_FLAG} names {safe_line(flag.name, reveal=True)!r}, "
+                    "which needs no approval here",
+                    code="E-APPROVE-FLAG",
+                    fix=did_you_mean(flag.name, names),
+                )
+
+    def decide(self, item: Item, *, approved: bool, at: float, by: str) -> ApprovalBook:
+        """Return a book with a person's decision on exactly this content. `by` says who, or how."""
+        decision = Approval(
+            project=str(self.project),
+            kind=item.kind,
+            name=item.name,
+            digest=item.digest,
+            approved=approved,
+            decided_at=at,
+            decided_by=by,
+        )
+        decisions = {**self.decisions, (item.kind, item.name): decision}
+        return ApprovalBook(
+            project=self.project, decisions=MappingProxyType(decisions), flags=self.flags
+        )
+
+    def _refuse_ambiguous(self, items: Sequence[Item]) -> None:
+        for flag in self.flags:
+            matching = {(item.kind, item.digest) for item in items if flag.matches(item)}
+            if len(matching) > 1:
+                kinds = ", ".join(sorted(kind.value for kind, _ in matching))
+                raise ConfigError(
+                    f"{APPROVE_FLAG} {safe_line(flag.name)}@{flag.prefix} stands for more than "
+                    f"one thing: {kinds}",
+                    code="E-APPROVE-FLAG",
+                    fix="give the whole digest, or rename one of them",
+                )
+
+
+_APPROVED: Final = ApprovalState.APPROVED
+
+
+class ApprovalStore:
+    """approvals.json: the decisions of all projects. The folder is the user's alone."""
+
+    def __init__(self, path: Path, *, records_max: int = RECORDS_MAX) -> None:
+        self._path = path
+        self._records_max = records_max
+
+    def book(self, project: Path, flags: Iterable[str] = ()) -> ApprovalBook:
+        """Return what holds for a project, with the values of this run's `--approve` options.
+
+        Raises ConfigError for a bad option, a damaged file, and one that others could write.
+        """
+        parsed = tuple(ApproveFlag.parse(flag) for flag in flags)
+        canonical = project.resolve()
+        decisions = {
+            (found.kind, found.name): found
+            for found in self._read()
+            if found.project == str(canonical)
+        }
+        return ApprovalBook(project=canonical, decisions=MappingProxyType(decisions), flags=parsed)
+
+    def save(self, book: ApprovalBook) -> None:
+        """Keep a book's decisions beside those of other projects. Options are never kept."""
+        others = [found for found in self._read() if found.project != str(book.project)]
+        kept = sorted((*others, *book.decisions.values()), key=lambda found: found.decided_at)
+        replace_json(
+            self._path,
+            {"remit": 1, "approvals": [_to_json(found) for found in kept[-self._records_max :]]},
+        )
+
+    def _read(self) -> list[Approval]:
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read {self._path}: {error.strerror}",
+                code="E-STATE-IO",
+                where=Where(str(self._path)),
+            ) from error
+        refuse_shared(self._path)
+        return _from_json(read_json(content, str(self._path), bytes_max=_FILE_BYTES_MAX))
+
+
+def _to_json(approval: Approval) -> dict[str, object]:
+    return {
+        "project": approval.project,
+        "kind": approval.kind.value,
+        "name": approval.name,
+        "digest": approval.digest,
+        "approved": approval.approved,
+        "decided_at": approval.decided_at,
+        "decided_by": approval.decided_by,
+    }
+
+
+def _from_json(document: Document) -> list[Approval]:
+    root = document.table()
+    root.only(("remit", "approvals"))
+    if root.integer("remit") != 1:
+        raise root.error("approvals of another version of remit", "remit")
+    return [_approval(entry) for entry in root.table_list("approvals")]
+
+
+def _approval(entry: Table) -> Approval:
+    digest = entry.text("digest")
+    if not _DIGEST.fullmatch(digest):
+        raise entry.error("not a SHA-256 in hexadecimal", "digest", fix="remove this entry")
+    return Approval(
+        project=entry.text("project"),
+        kind=ItemKind(entry.choice("kind", [kind.value for kind in ItemKind])),
+        name=entry.text("name"),
+        digest=digest,
+        approved=entry.flag("approved"),
+        decided_at=entry.number("decided_at"),
+        decided_by=entry.text("decided_by"),
+    )
