@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from orchestrator.audit.record import (
+    CHAIN_START,
+    RECORD_BYTES_MAX,
+    BadRecordError,
+    decode,
+    encode,
+)
+
+names = st.text(max_size=8).filter(lambda name: name not in {"seq", "time", "kind", "prev", "hash"})
+values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+field_values = values | st.lists(values, max_size=2) | st.dictionaries(names, values, max_size=2)
+
+
+@given(st.dictionaries(names, field_values.filter(lambda value: value not in (1e999, -1e999))))
+def test_what_was_written_is_read_back(fields: dict[str, object]) -> None:
+    try:
+        line, digest = encode(3, 12.5, "sent", fields, CHAIN_START)
+    except ValueError:  # an infinity inside a list
+        return
+
+    record = decode(line[:-1])
+
+    assert dict(record.fields) == fields
+    assert (record.seq, record.time, record.kind) == (3, 12.5, "sent")
+    assert (record.prev, record.hash) == (CHAIN_START, digest)
+
+
+@given(st.dictionaries(names, st.text()))
+def test_a_line_is_printable_ascii_and_only_one(fields: dict[str, object]) -> None:
+    line, _ = encode(0, 0, "sent", fields, CHAIN_START)
+
+    assert line.endswith(b"\n")
+    assert all(0x20 <= byte < 0x80 for byte in line[:-1])
+
+
+@pytest.mark.parametrize("name", ["seq", "time", "kind", "prev", "hash"])
+def test_a_field_cannot_take_the_place_of_the_logs_own(name: str) -> None:
+    with pytest.raises(ValueError, match="belong to the log"):
+        encode(0, 0, "sent", {name: 1}, CHAIN_START)
+
+
+@pytest.mark.parametrize("kind", ["", 'a","seq":"9', "two words", "é"])
+def test_a_kind_is_one_plain_word(kind: str) -> None:
+    with pytest.raises(ValueError, match="plain word"):
+        encode(0, 0, kind, {}, CHAIN_START)
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), float("inf"), {1}, b"x"])
+def test_a_value_that_json_does_not_have_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        encode(0, 0, "sent", {"a": value}, CHAIN_START)
+
+
+def test_the_longest_record_is_read_back_and_one_byte_more_is_not_written() -> None:
+    empty = len(encode(0, 0, "sent", {"a": ""}, CHAIN_START)[0]) - 1
+    room = RECORD_BYTES_MAX - 1 - empty
+    line, _ = encode(0, 0, "sent", {"a": "x" * room}, CHAIN_START)
+
+    assert decode(line[:-1]).fields["a"] == "x" * room
+    with pytest.raises(ValueError, match="would have"):
+        encode(0, 0, "sent", {"a": "x" * (room + 1)}, CHAIN_START)
+
+
+def test_a_record_too_deep_to_be_read_back_is_not_written() -> None:
+    def nested(depth: int) -> object:
+        return [nested(depth - 1)] if depth else 1
+
+    line, _ = encode(0, 0, "sent", {"a": nested(31)}, CHAIN_START)
+
+    assert decode(line[:-1]).fields["a"] == nested(31)
+    for depth in (32, 100_000):
+        value: object = 1
+        for _ in range(depth):
+            value = [value]
+        with pytest.raises(ValueError, match=r".+"):
+            encode(0, 0, "sent", {"a": value}, CHAIN_START)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"[]",
+        b"not json",
+        b'{"seq":0}',
+        b"\xff",
+        b"x" * RECORD_BYTES_MAX,
+        b'{"seq":0,"time":0,"kind":"a","prev":"b","hash":"c"}',
+    ],
+)
+def test_what_is_no_record_is_refused_without_being_shown(line: bytes) -> None:
+    with pytest.raises(BadRecordError) as caught:
+        decode(line)
+
+    assert "not json" not in str(caught.value)
