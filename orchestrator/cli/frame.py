@@ -1,0 +1,126 @@
+"""`remit` itself: its commands by name, and how it ends. Imports no command before it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import Final
+
+import click
+
+from orchestrator.cli.failures import failure_of, render_traceback
+from orchestrator.cli.groups import LazyCommand, LazyGroup
+from orchestrator.core.errors import ExitCode
+
+__all__ = ["COMMANDS", "ROOT", "main"]
+
+PROGRAM: Final = "remit"
+
+COMMANDS: Final = {
+    "demo": LazyCommand(
+        "orchestrator.cli.demo_command:demo", "Write a release brief of a git repository."
+    ),
+    "run": LazyCommand("orchestrator.cli.run:run", "Run a pipeline of agents."),
+    "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
+    "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
+    "mcp": LazyCommand("orchestrator.cli.mcp:mcp", "Look at the configured servers."),
+    "completion": LazyCommand(
+        "orchestrator.cli.completion:completion", "Print the completion script of a shell."
+    ),
+}
+"""Every command: where it is, and its line in `--help`."""
+
+_EPILOG: Final = (
+    "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 denied, 4 input required, "
+    "5 needs authorization, 6 pending approval, 130 interrupted."
+)
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    # not at the top: 20 ms that only this option needs
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        number = version(PROGRAM)
+    except PackageNotFoundError:
+        number = "(not installed)"
+    click.echo(f"{PROGRAM} {number}")
+    context.exit()
+
+
+ROOT: Final = LazyGroup(
+    PROGRAM,
+    COMMANDS,
+    help="Runs agents over MCP servers, under a policy, with authority that can be taken back.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help="Show the version and exit.",
+        ),
+        click.Option(
+            ["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."
+        ),
+    ],
+)
+"""The command, for tests and for programs that call it themselves."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code. Whatever goes wrong is told, and told once.
+
+    Errors go to stderr; with `--json` to stdout, as an object. Completion exits by itself.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # a name of a file need not be text, and a terminal need not know every letter
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        result: object = ROOT.main(words, prog_name=PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _nobody_reads()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return ExitCode.USAGE.value
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # the last place for errors
+        return _tell(error, words)
+    return result if isinstance(result, int) else ExitCode.OK.value
+
+
+def _tell(error: BaseException, words: Sequence[str]) -> int:
+    failure = failure_of(error)
+    if failure.exit_code is ExitCode.INTERRUPTED:
+        return failure.exit_code.value
+    if _given("--debug", words):
+        click.echo(render_traceback(error), err=True)
+    if _given("--json", words) or _given("--json-lines", words):
+        click.echo(failure.as_json())
+    else:
+        click.echo(failure.as_text(), err=True)
+    return failure.exit_code.value
+
+
+def _given(option: str, words: Sequence[str]) -> bool:
+    """True if an option stands among the words, which may not even be well-formed."""
+    end = words.index("--") if "--" in words else len(words)
+    return option in words[:end]
+
+
+def _nobody_reads() -> int:
+    """End quietly: whoever read the output has had enough of it."""
+    import os
+
+    # the interpreter flushes stdout at its end, and would complain
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.FAILED.value
