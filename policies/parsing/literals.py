@@ -1,0 +1,126 @@
+"""Strings, numbers, names and pointers as a policy writes them, and refusing what is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from policies.errors import Place, PolicyError, excerpt_of
+from policies.limits import PolicyLimits
+from policies.model import Parameter, Pointer, Scalar, Template
+from policies.parsing.syntax import Word
+from policies.patterns import PatternError, parse_pointer
+
+__all__ = ["Literals"]
+
+_ESCAPES: Final = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "$": "$"}
+_CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
+_PIECE: Final = re.compile(
+    r"""\\u(?P<code>[0-9a-fA-F]{4})
+      | \\(?P<escape>[nt"\\/$])
+      | \$\{(?P<parameter>[A-Za-z_][A-Za-z0-9_.-]*)\}
+      | (?P<wrong>\\.|\$\{)
+      | (?P<plain>[^\\$]+|\$)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Literals:
+    """Reads the literals of one file."""
+
+    text: str
+    path: str
+    limits: PolicyLimits
+
+    def place(self, word: Word) -> Place:
+        """Return where a token stands."""
+        return Place(self.path, word.line, word.column)
+
+    def refuse(
+        self, message: str, at: Word | Place, *, expected: tuple[str, ...] = (), nearest: str = ""
+    ) -> NoReturn:
+        """Raise a `PolicyError` at a token or a place, with the line of the source."""
+        place = at if isinstance(at, Place) else self.place(at)
+        raise PolicyError(
+            message,
+            place=place,
+            expected=expected,
+            nearest=nearest,
+            excerpt=excerpt_of(self.text, place),
+        )
+
+    def bound(self, count: int, most: int, what: str, at: Word | Place) -> None:
+        """Refuse more than `most` of something."""
+        if count > most:
+            self.refuse(f"at most {most} {what} are allowed here", at)
+
+    def name(self, word: Word) -> str:
+        """Return a name of a policy, role, set or server."""
+        self.bound(len(word.text), self.limits.name_chars_max, "characters", word)
+        return word.text
+
+    def plain(self, word: Word) -> str:
+        """Return a string in which parameters have no place."""
+        string = self.string(word)
+        if isinstance(string, Template):
+            self.refuse("a parameter is filled in after `when` and `unless` only", word)
+        return string
+
+    def string(self, word: Word) -> str | Template:
+        """Return a string; with a parameter in it, its pieces."""
+        parts: list[str | Parameter] = []
+        plain = ""
+        for found in _PIECE.finditer(word.text[1:-1]):
+            place = Place(self.path, word.line, word.column + 1 + found.start())
+            if found["wrong"] is not None:
+                self.refuse(
+                    "a backslash in a string is written `\\\\`, and `${` without a name `\\${`",
+                    place,
+                )
+            if found["parameter"] is not None:
+                parts += [plain] * bool(plain)
+                parts.append(Parameter(found["parameter"], place))
+                plain = ""
+            else:
+                plain += self._character(found["code"], found["escape"], place) or found["plain"]
+        length = len(plain) + sum(len(part) for part in parts if isinstance(part, str))
+        self.bound(length, self.limits.string_chars_max, "characters", word)
+        return Template((*parts, *[plain] * bool(plain))) if parts else plain
+
+    def _character(self, code: str | None, escape: str | None, place: Place) -> str:
+        if escape is not None:
+            return _ESCAPES[escape]
+        if code is None:
+            return ""
+        character = chr(int(code, 16))
+        if "\ud800" <= character <= "\udfff":
+            self.refuse("half of a surrogate pair is no character; write it as it is", place)
+        return character
+
+    def number(self, word: Word) -> int | float:
+        """Return a number: whole ones exactly, others as JSON decoders read them."""
+        self.bound(len(word.text), self.limits.number_chars_max, "digits", word)
+        return float(word.text) if "." in word.text else int(word.text)
+
+    def scalar(self, word: Word) -> Scalar:
+        """Return any literal."""
+        if word.terminal == "STRING":
+            return self.string(word)
+        if word.terminal == "NUMBER":
+            return self.number(word)
+        return _CONSTANTS[word.terminal]
+
+    def scalars(self, words: Iterable[Word]) -> tuple[Scalar, ...]:
+        """Return several literals."""
+        return tuple(self.scalar(word) for word in words)
+
+    def pointer(self, word: Word) -> Pointer:
+        """Return what stands between the parentheses of `arg(...)`."""
+        text = self.plain(word) if word.terminal == "STRING" else word.text
+        try:
+            return parse_pointer(text, self.limits)
+        except PatternError as error:
+            self.refuse(str(error), word)

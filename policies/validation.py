@@ -1,0 +1,284 @@
+"""Whether policies can be used: together (`load`), and with the servers there are (`validate`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias, cast
+
+from policies.errors import Place, PolicyError, excerpt_of, nearest_word
+from policies.evaluation import PolicySet, tests_of
+from policies.limits import PolicyLimits
+from policies.model import Effect, Kind, Operation, Pointer, Policy, Rule, Source
+from policies.parsing import parse
+from policies.patterns import covers, matcher_of
+
+__all__ = ["Catalogue", "Finding", "Severity", "load", "validate"]
+
+Schema: TypeAlias = Mapping[str, object]
+
+
+class Severity(Enum):
+    """How grave a finding is."""
+
+    ERROR = "error"
+    """Something is named that is not there: a rule cannot mean what it says."""
+    WARNING = "warning"
+    """Something has no effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What there is: servers, their tools, each tool's input schema.
+
+    None for a server whose tools are not known yet: nothing is said about them.
+    """
+
+    servers: Mapping[str, Mapping[str, Schema] | None] = field(
+        default_factory=dict[str, Mapping[str, Schema] | None]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that a policy says and that does not fit what there is.
+
+    Attributes:
+        code: stable: `unknown-server`, `unknown-tool`, `unknown-pointer`, `undeclared-role`,
+            `unused-role`, `ambiguous-set`, `shadowed-permit`.
+        nearest: the right name that the wrong one looks most like; may be empty.
+        excerpt: the line of the source with a caret; may be empty.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    place: Place
+    nearest: str = ""
+    excerpt: str = ""
+
+    def __str__(self) -> str:
+        return str(
+            PolicyError(self.message, place=self.place, nearest=self.nearest, excerpt=self.excerpt)
+        )
+
+
+def load(
+    sources: Iterable[Source],
+    parameters: Mapping[str, str] | None = None,
+    *,
+    limits: PolicyLimits | None = None,
+) -> PolicySet:
+    """Parse files, fill in `parameters`, and return the set that they are together.
+
+    The same file twice counts once. No file at all is a set that permits nothing.
+
+    Raises:
+        PolicyError: the first thing that is wrong in a file, or between files.
+    """
+    bounds = limits or PolicyLimits()
+    policies: list[Policy] = []
+    seen: dict[Source, None] = {}
+    for source in sources:
+        if source in seen:
+            continue
+        if len(seen) >= bounds.sources_max:
+            top = Place(source.path, 1, 1)
+            raise PolicyError(f"a set has at most {bounds.sources_max} files", place=top)
+        seen[source] = None
+        policies += parse(source.text, source.path, limits=bounds)
+    return PolicySet(tuple(policies), tuple(seen), parameters or {}, bounds)
+
+
+def validate(
+    policy_set: PolicySet, catalogue: Catalogue, roles_in_use: Collection[str] | None = None
+) -> tuple[Finding, ...]:
+    """Return what in the policies does not fit, in the order of files and lines.
+
+    `roles_in_use` are the roles that agents have; None says nothing about roles.
+    """
+    checker = _Checker(policy_set, catalogue)
+    found = [finding for rule in policy_set.rules for finding in checker.rule(rule)]
+    for policy in policy_set.policies:
+        found += checker.sets(policy)
+    if roles_in_use is not None:
+        found += checker.roles(roles_in_use)
+    found += checker.shadowed()
+    found.sort(key=lambda each: (each.place.path, each.place.line, each.place.column, each.code))
+    return tuple(found)
+
+
+class _Checker:
+    def __init__(self, policy_set: PolicySet, catalogue: Catalogue) -> None:
+        self._set = policy_set
+        self._servers = catalogue.servers
+        self._texts = {source.path: source.text for source in policy_set.sources}
+        self._set_names = [each.name for policy in policy_set.policies for each in policy.sets]
+
+    def rule(self, rule: Rule) -> Iterator[Finding]:
+        """Check the names that one rule uses."""
+        target = rule.target
+        listed = self._servers if target.servers is None else sorted(target.servers)
+        for server in listed:
+            # a set's servers are reported where the set is declared
+            if server not in self._servers and target.written == server:
+                nearest = nearest_word(server, [*self._servers, *self._set_names])
+                yield self._error(
+                    "unknown-server", f"unknown server `{server}`", target.place, nearest
+                )
+        if not rule.operations <= {Operation.CALL} or target.kind not in (None, Kind.TOOL):
+            return
+        known = [self._servers.get(server) for server in listed]
+        if not known or any(tools is None for tools in known):
+            return
+        tools = {
+            name: schema for each in known if each is not None for name, schema in each.items()
+        }
+        schemas = self._matched(rule, tools)
+        if not schemas:
+            near = self._nearest_tool(rule, tools)
+            yield self._error(
+                "unknown-tool",
+                f"no tool of {target.written} matches `{target.names.text}`",
+                target.place,
+                near,
+            )
+            return
+        yield from self._pointers(rule, schemas)
+
+    def sets(self, policy: Policy) -> Iterator[Finding]:
+        """Check the sets that one policy declares."""
+        for each in policy.sets:
+            for server in sorted(each.servers - set(self._servers)):
+                yield self._error(
+                    "unknown-server",
+                    f"set `{each.name}` names the unknown server `{server}`",
+                    each.place,
+                    nearest_word(server, self._servers),
+                )
+            if each.name in self._servers:
+                yield self._warning(
+                    "ambiguous-set",
+                    f"set `{each.name}` has the name of a server, which it hides",
+                    each.place,
+                )
+
+    def roles(self, in_use: Collection[str]) -> Iterator[Finding]:
+        """Check roles both ways: agents' roles that no policy declares, and roles of no agent."""
+        declared = {role.name: role for policy in self._set.policies for role in policy.roles}
+        for role in sorted(set(in_use) - set(declared)):
+            for policy in self._set.policies[:1]:
+                yield self._error(
+                    "undeclared-role",
+                    f"an agent has the role `{role}`, which no policy declares",
+                    policy.place,
+                    nearest_word(role, declared),
+                )
+        for name in sorted(set(declared) - set(in_use)):
+            yield self._warning(
+                "unused-role",
+                f"no agent has the role `{name}`",
+                declared[name].place,
+                nearest_word(name, set(in_use) - set(declared)),
+            )
+
+    def shadowed(self) -> Iterator[Finding]:
+        """Find permits that can never speak, because one forbid always overrules them."""
+        rules = self._set.rules
+        forbids = [rule for rule in rules if rule.effect is Effect.FORBID]
+        for rule in rules:
+            if rule.effect is Effect.PERMIT:
+                over = next((forbid for forbid in forbids if _overrules(forbid, rule)), None)
+                if over is not None:
+                    yield self._warning(
+                        "shadowed-permit",
+                        f'permit "{rule.id}" never speaks: forbid "{over.id}" ({over.place}) '
+                        "covers it",
+                        rule.place,
+                    )
+
+    def _matched(self, rule: Rule, tools: Mapping[str, Schema]) -> list[Schema]:
+        match = matcher_of(rule.target.names)
+        return [schema for name, schema in tools.items() if match(name) is True]
+
+    def _nearest_tool(self, rule: Rule, tools: Mapping[str, Schema]) -> str:
+        near = (nearest_word(name, tools) for name in rule.target.names.alternatives)
+        return next((name for name in near if name), "")
+
+    def _pointers(self, rule: Rule, schemas: Sequence[Schema]) -> Iterator[Finding]:
+        for test in tests_of(rule.condition) if rule.condition is not None else ():
+            places = [_search(test.pointer, schema) for schema in schemas]
+            # one tool that may know it is enough
+            if all(siblings is not None for siblings in places):
+                names = sorted({name for siblings in places for name in siblings or ()})
+                near = nearest_word(test.pointer.keys[-1], names)
+                yield self._error(
+                    "unknown-pointer",
+                    f"no tool that this rule is about has an argument `{test.pointer.text}`",
+                    test.place,
+                    near,
+                )
+
+    def _error(self, code: str, message: str, place: Place, nearest: str = "") -> Finding:
+        return self._finding(Severity.ERROR, code, message, place, nearest)
+
+    def _warning(self, code: str, message: str, place: Place, nearest: str = "") -> Finding:
+        return self._finding(Severity.WARNING, code, message, place, nearest)
+
+    def _finding(
+        self, severity: Severity, code: str, message: str, place: Place, nearest: str
+    ) -> Finding:
+        return Finding(
+            code=code,
+            severity=severity,
+            message=message,
+            place=place,
+            nearest=nearest,
+            excerpt=excerpt_of(self._texts.get(place.path, ""), place),
+        )
+
+
+def _search(pointer: Pointer, schema: Schema) -> tuple[str, ...] | None:
+    """Return the names that stand where the pointer goes wrong; None if it may be right.
+
+    Only plain `properties` are followed. A schema that says itself that it allows more than it
+    lists may know the pointer; one that says nothing is taken at its word, since most leave
+    `additionalProperties` out.
+    """
+    here: Schema = schema
+    for key in pointer.keys:
+        properties = here.get("properties")
+        if not isinstance(properties, Mapping) or _open(here):
+            return None
+        listed = cast("Mapping[str, object]", properties)
+        if key not in listed:
+            return tuple(name for name in listed)
+        inner = listed[key]
+        if not isinstance(inner, Mapping):
+            return None
+        here = cast("Schema", inner)
+    return None
+
+
+def _open(schema: Schema) -> bool:
+    """Return True for a schema whose keys are not all in its `properties`."""
+    if schema.get("additionalProperties", False) is not False:
+        return True
+    combined = ("$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas")
+    return any(word in schema for word in combined)
+
+
+def _overrules(forbid: Rule, permit: Rule) -> bool:
+    wide, narrow = forbid.target, permit.target
+    return (
+        forbid.condition is None
+        and forbid.depth is None
+        and permit.operations <= forbid.operations
+        and (forbid.roles is None or (permit.roles is not None and permit.roles <= forbid.roles))
+        and (
+            wide.servers is None or (narrow.servers is not None and narrow.servers <= wide.servers)
+        )
+        and (wide.kind is None or wide.kind is narrow.kind)
+        and covers(wide.names, narrow.names)
+    )
