@@ -1,1 +1,95 @@
-"""."""
+"""Subagents over MCP servers, under a policy, with authority that can be taken back.
+
+The public names are resolved on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestrator.agents.budget import Budget
+    from orchestrator.agents.events import AgentEvent
+    from orchestrator.agents.model import AgentTask, CallResult, Model, Note
+    from orchestrator.agents.results import AgentResult
+    from orchestrator.authority.admission import Grant
+    from orchestrator.authority.snapshot import CapabilitySnapshot
+    from orchestrator.broker.revocation import Receipt, Revocation
+    from orchestrator.core.calls import Call
+    from orchestrator.core.capability import CapabilityRef
+    from orchestrator.core.content import UntrustedContent
+    from orchestrator.core.errors import (
+        AuthorityError,
+        CallFailedError,
+        Delivery,
+        DenyReason,
+        RemitError,
+    )
+    from orchestrator.pipelines.pipeline import Pipeline
+    from orchestrator.sessions.agents import OneOffSubagent
+    from orchestrator.sessions.parent import ParentSession
+
+__all__ = [
+    "AgentEvent",
+    "AgentResult",
+    "AgentTask",
+    "AuthorityError",
+    "Budget",
+    "Call",
+    "CallFailedError",
+    "CallResult",
+    "CapabilityRef",
+    "CapabilitySnapshot",
+    "Delivery",
+    "DenyReason",
+    "Grant",
+    "Model",
+    "Note",
+    "OneOffSubagent",
+    "ParentSession",
+    "Pipeline",
+    "Receipt",
+    "RemitError",
+    "Revocation",
+    "UntrustedContent",
+]
+
+_HOMES = {
+    "AgentEvent": "orchestrator.agents.events",
+    "AgentResult": "orchestrator.agents.results",
+    "AgentTask": "orchestrator.agents.model",
+    "AuthorityError": "orchestrator.core.errors",
+    "Budget": "orchestrator.agents.budget",
+    "Call": "orchestrator.core.calls",
+    "CallFailedError": "orchestrator.core.errors",
+    "CallResult": "orchestrator.agents.model",
+    "CapabilityRef": "orchestrator.core.capability",
+    "CapabilitySnapshot": "orchestrator.authority.snapshot",
+    "Delivery": "orchestrator.core.errors",
+    "DenyReason": "orchestrator.core.errors",
+    "Grant": "orchestrator.authority.admission",
+    "Model": "orchestrator.agents.model",
+    "Note": "orchestrator.agents.model",
+    "OneOffSubagent": "orchestrator.sessions.agents",
+    "ParentSession": "orchestrator.sessions.parent",
+    "Pipeline": "orchestrator.pipelines.pipeline",
+    "Receipt": "orchestrator.broker.revocation",
+    "RemitError": "orchestrator.core.errors",
+    "Revocation": "orchestrator.broker.revocation",
+    "UntrustedContent": "orchestrator.core.content",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import anyio
 
 from orchestrator.authority.ledger import Flip
-from orchestrator.broker.flights import CallFlight
+from orchestrator.broker.flights import CallFlight, WaitFlight
 from orchestrator.core.errors import Delivery, DenyReason
 
 __all__ = ["Receipt", "Revocation"]
@@ -18,7 +18,8 @@ __all__ = ["Receipt", "Revocation"]
 class Receipt:
     """Once this is returned, no further byte of what depended on the revoked authority leaves (I2).
 
-    `stopped` calls were under way: `refused` of them had sent nothing, `maybe_sent` had. Of the
+    `stopped` calls were under way, or waited for a person: `refused` of them had sent nothing,
+    `maybe_sent` had. Of the
     frames that had begun, `drained` were finished and `aborted` ended with their connection.
     """
 
@@ -47,6 +48,7 @@ class Revocation:
 
     async def _receipt(self) -> Receipt:
         calls = [item for item in self.flip.flights if isinstance(item, CallFlight)]
+        waits = sum(isinstance(item, WaitFlight) for item in self.flip.flights)
         begun = [item for item in calls if item.pending.delivery is not Delivery.NOT_SENT]
         with anyio.move_on_after(self._drain_seconds):
             for item in begun:
@@ -56,8 +58,8 @@ class Revocation:
             await item.link.abort()
         return Receipt(
             reason=self.flip.reason,
-            stopped=len(self.flip.flights),
-            refused=len(self.flip.flights) - len(begun),
+            stopped=len(calls) + waits,
+            refused=len(calls) + waits - len(begun),
             maybe_sent=len(begun),
             drained=len(begun) - len(stuck),
             aborted=len(stuck),

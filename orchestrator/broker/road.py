@@ -6,12 +6,14 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final, Protocol
 
 import anyio
 
 from mcp_client.protocol.errors import LocalProtocolError, McpError, PeerError, ServerGoneError
 from mcp_client.protocol.jsonrpc import decode, encode
-from mcp_client.protocol.results import parse_tool_result
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.results import read_tool_result
 from orchestrator.authority.approval import Approval
 from orchestrator.authority.gate import Gate, Permit, Stamp
 from orchestrator.authority.ledger import Cell, Ledger
@@ -32,7 +34,28 @@ from policies import Context, Decision, Effect, Operation, PolicySet, Request, R
 
 __all__ = ["Broker"]
 
-_STRICTNESS = {Effect.PERMIT: 0, Effect.ASK: 1, Effect.FORBID: 2}
+_CLIENT_LIMITS: Final = ClientLimits()
+_STRICTNESS: Final = {Effect.PERMIT: 0, Effect.ASK: 1, Effect.FORBID: 2}
+
+
+class BrokerPorts(Protocol):
+    """What the broker needs from outside.
+
+    `digest_arguments` is a keyed digest for the record: small values cannot be guessed from it.
+    """
+
+    @property
+    def approver(self) -> Approver: ...
+    @property
+    def audit(self) -> AuditSink: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def ids(self) -> IdSource: ...
+    @property
+    def digest_arguments(self) -> Callable[[bytes], str]: ...
 
 
 @dataclass(slots=True)
@@ -48,11 +71,7 @@ class _Wish:
 
 
 class Broker:
-    """The enforcement point. It holds the live connections; agents hold views of it.
-
-    `arguments_key` returns a keyed digest of argument bytes for the record, so that small values
-    cannot be guessed from it.
-    """
+    """The enforcement point. It holds the live connections; agents hold views of it."""
 
     def __init__(
         self,
@@ -60,25 +79,20 @@ class Broker:
         ledger: Ledger,
         policy: PolicySet,
         policy_cell: Cell,
-        approver: Approver,
-        audit: AuditSink,
-        telemetry: Telemetry,
-        clock: Clock,
-        ids: IdSource,
+        ports: BrokerPorts,
         limits: OrchestratorLimits,
-        arguments_key: Callable[[bytes], str],
         builtins: Mapping[str, BuiltinTool],
     ) -> None:
         self._ledger = ledger
         self._policy = policy
-        self._gate = Gate(policy=policy_cell, now=clock.now)
-        self._approver = approver
-        self._audit = audit
-        self._telemetry = telemetry
-        self._clock = clock
-        self._ids = ids
+        self._gate = Gate(policy=policy_cell, now=ports.clock.now)
+        self._approver = ports.approver
+        self._audit = ports.audit
+        self._telemetry = ports.telemetry
+        self._clock = ports.clock
+        self._ids = ports.ids
+        self._digest_arguments = ports.digest_arguments
         self._limits = limits
-        self._arguments_key = arguments_key
         self._builtins = dict(builtins)
         self._links: dict[ServerName, Link] = {}
 
@@ -128,7 +142,7 @@ class Broker:
         arguments = self._encode(wish)
         name = encode(capability.ref.name)
         digest = hashlib.sha256(b"tools/call\0" + name + b"\0" + arguments).hexdigest()
-        wish.arguments_digest = self._arguments_key(arguments)
+        wish.arguments_digest = self._digest_arguments(arguments)
 
         stamp = self._gate.stamp(wish.view.snapshot, capability)  # type: ignore[arg-type]
         decision = self._decide(wish.view, capability, arguments)
@@ -208,7 +222,7 @@ class Broker:
         if verdict.constant is not None and current:
             return verdict.constant
         # The policy judges what the server would get, not what the caller believes it handed in.
-        decoded = decode(arguments)
+        decoded = decode(arguments, _CLIENT_LIMITS)
         values: dict[str, object] = decoded if isinstance(decoded, dict) else {}
         decision = verdict.decide(values)
         if current or snapshot is None:
@@ -242,7 +256,7 @@ class Broker:
                 rule=rule,
                 fix="run it on a terminal, or write a policy that permits it (remit policy explain)",
             )
-        decoded = decode(arguments)
+        decoded = decode(arguments, _CLIENT_LIMITS)
         request = ApprovalRequest(
             agent=wish.view.agent,
             ref=capability.ref,
@@ -288,7 +302,7 @@ class Broker:
     async def _run_builtin(
         self, wish: _Wish, capability: Capability, permit: Permit, arguments: bytes
     ) -> UntrustedContent:
-        decoded = decode(arguments)
+        decoded = decode(arguments, _CLIENT_LIMITS)
         self._audit.flush()
         permit.check()
         permit.sent()
@@ -329,7 +343,7 @@ class Broker:
                 bytes_sent=pending.bytes_sent,
             )
         try:
-            parsed = parse_tool_result(result)
+            parsed = read_tool_result(result, _CLIENT_LIMITS, server=wish.ref.server)
         except McpError as error:
             raise self._failed(wish, error) from error
         return UntrustedContent(

@@ -1,0 +1,375 @@
+"""The parent session: it owns the clients and the ledger, makes agents, and takes authority back.
+
+It reads no file and asks nobody: what it is given has been read, approved and pinned.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+import anyio
+
+from mcp_client.client import Host, ServerSource, open_host
+from orchestrator.agents.budget import Budget, Price
+from orchestrator.agents.model import Model
+from orchestrator.authority.admission import Grant, Offer, attenuate
+from orchestrator.authority.ledger import CellKind, Flip, Ledger
+from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
+from orchestrator.broker import AgentView, Broker, BuiltinTool, Revocation
+from orchestrator.broker.builtins import list_capabilities
+from orchestrator.catalog.listing import Catalog, ServerListing
+from orchestrator.catalog.names import model_names
+from orchestrator.core.calls import ToolSpec
+from orchestrator.core.errors import ConfigError, DenyReason
+from orchestrator.core.groups import ungrouped
+from orchestrator.core.ids import AgentId, ServerName
+from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.nearest import did_you_mean
+from orchestrator.sessions.agents import OneOffSubagent, agent_cell
+from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.ports import SessionPorts
+from orchestrator.sessions.servers import ServerConnection, ServerState, stdio_spec
+from policies import PolicySet, Principal
+
+__all__ = ["PARENT", "ParentSession"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+PARENT: Final = AgentId("parent")
+"""The parent's own agent, and the role that a policy calls it by."""
+
+
+class ParentSession:
+    """One session. Use `async with`; when the block ends, everything it started has ended."""
+
+    def __init__(
+        self,
+        *,
+        servers: Sequence[ServerEntry],
+        policy: PolicySet,
+        ports: SessionPorts,
+        limits: OrchestratorLimits,
+        builtins: Sequence[BuiltinTool] = (list_capabilities,),
+        prices: Mapping[str, Price] | None = None,
+        reach: Callable[[ServerEntry], ServerSource] = stdio_spec,
+    ) -> None:
+        self._entries = tuple(servers)
+        self._policy = policy
+        self._ports = ports
+        self._limits = limits
+        self._reach = reach
+        self._prices = dict(prices or {})
+        self._builtins = {tool.name: tool for tool in builtins}
+        self._ledger = Ledger(thread=threading.get_ident)
+        self._cell = self._ledger.open(CellKind.SESSION, "session")
+        self._policy_cell = self._ledger.open(CellKind.POLICY, "policy")
+        self._builtin_cell = self._ledger.open(CellKind.SERVER, "remit", under=self._cell)
+        self._broker = Broker(
+            ledger=self._ledger,
+            policy=policy,
+            policy_cell=self._policy_cell,
+            ports=ports,
+            limits=limits,
+            builtins=self._builtins,
+        )
+        self._servers: dict[ServerName, ServerConnection] = {}
+        self._pinned: dict[ServerName, frozenset[str]] = {}
+        self._tables: dict[tuple[object, ...], CapabilityTable] = {}
+        self._agents: dict[AgentId, OneOffSubagent] = {}
+        self._ended = anyio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[ParentSession]:
+        """Start every server side by side; at the end of the block close and reap them all.
+
+        A server that cannot be reached does not stop the others: look at `servers`.
+        """
+        with ungrouped():
+            async with self._running():
+                yield self
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncGenerator[None]:
+        async with open_host() as host, anyio.create_task_group() as group:
+            for entry in self._entries:
+                connection = self._open_server(entry, host)
+                group.start_soon(connection.run)
+            try:
+                for connection in tuple(self._servers.values()):
+                    await connection.ready.wait()
+                yield
+            finally:
+                await self._close()
+                group.cancel_scope.cancel()
+
+    def _open_server(self, entry: ServerEntry, host: Host) -> ServerConnection:
+        connection = ServerConnection(
+            entry=entry,
+            reach=self._reach,
+            host=host,
+            seconds=entry.timeout_seconds or self._limits.call_seconds_max,
+            session_cell=self._cell,
+            cell=self._ledger.open(CellKind.SERVER, entry.name, under=self._cell),
+            ledger=self._ledger,
+            broker=self._broker,
+            ports=self._ports,
+            on_change=self._server_changed,
+        )
+        self._servers[entry.name] = connection
+        return connection
+
+    def _server_changed(self, connection: ServerConnection) -> None:
+        self._tables.clear()
+        if connection.listing is not None:
+            known = self._pinned.get(connection.name, frozenset())
+            self._pinned[connection.name] = known & {
+                tool.digest for tool in connection.listing.tools
+            }
+
+    @property
+    def servers(self) -> Mapping[ServerName, ServerConnection]:
+        """Every server by label, whatever its state."""
+        return dict(self._servers)
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the connected servers offer now, pinned or not."""
+        return Catalog(
+            item.listing
+            for item in self._servers.values()
+            if item.listing is not None and item.state is ServerState.CONNECTED
+        )
+
+    @property
+    def policy(self) -> PolicySet:
+        """The policy that calls are decided under now."""
+        return self._policy
+
+    def admit(self, listing: ServerListing, names: Collection[str] | None = None) -> None:
+        """Let agents be given these tools of a server: a person was shown their definitions.
+
+        Without this nothing of a server can be granted (S-45). `names` leaves others out.
+        """
+        self._pinned[listing.server] = frozenset(
+            tool.digest for tool in listing.tools if names is None or tool.name in names
+        )
+        self._tables.clear()
+
+    # ------------------------------------------------------------------------------- agents
+
+    @property
+    def view(self) -> AgentView:
+        """The side of the broker of the parent's own agent: its rights come from the same policy."""
+        table = self._table(self._principal(PARENT, depth=0), Grant(), None)
+        snapshot = CapabilitySnapshot(agent=PARENT, cell=self._cell, table=table)
+        return AgentView(agent=PARENT, cell=self._cell, snapshot=snapshot, road=self._broker.call)
+
+    def subagent(
+        self,
+        name: str,
+        *,
+        model: Model,
+        role: str = "",
+        grant: Grant | None = None,
+        budget: Budget | None = None,
+        parent: OneOffSubagent | None = None,
+    ) -> OneOffSubagent:
+        """Make a subagent that works once, with a view frozen now.
+
+        Its rights are the policy's for its role (its name where no role is given), narrowed by
+        `grant` and, if `parent` is an agent, by what that agent may delegate.
+
+        Raises:
+            ConfigError: a bad name, a name in use, or a cap on agents or depth.
+            AuthorityError: the session or the parent has ended.
+        """
+        agent = AgentId(f"{parent.id}/{name}" if parent is not None else name)
+        depth = agent.count("/") + 1
+        self._check_caps(name, agent, depth)
+        principal = self._principal(agent, depth, role or name)
+        above = parent.table.principal if parent is not None and parent.table else None
+        table = self._table(principal, grant or Grant(), above)
+        made = OneOffSubagent(
+            id=agent,
+            model=model,
+            budget=budget or Budget(),
+            table=table,
+            cell=agent_cell(self._ledger, agent, parent.cell if parent else self._cell),
+            ledger=self._ledger,
+            broker=self._broker,
+            ports=self._ports,
+            limits=self._limits,
+            prices=self._prices,
+        )
+        self._agents[agent] = made
+        self._ports.audit.append(
+            "snapshot_admitted",
+            {
+                "agent": agent,
+                "role": principal.role,
+                "snapshot": table.digest,
+                "policy": self._policy.digest,
+                "capabilities": len(table),
+            },
+        )
+        return made
+
+    def _check_caps(self, name: str, agent: AgentId, depth: int) -> None:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"{name!r} is no name for an agent",
+                code="E-AGENT-NAME",
+                fix="use letters, digits, - and _, at most 64",
+            )
+        self._agents = {key: item for key, item in self._agents.items() if item.cell.reason is None}
+        if agent in self._agents:
+            raise ConfigError(f"there is an agent {agent!r} already", code="E-AGENT-NAME")
+        if len(self._agents) >= self._limits.agents_max:
+            raise ConfigError(
+                f"a session has at most {self._limits.agents_max} live agents",
+                code="E-AGENT-LIMIT",
+                fix="close some, or raise agents_max",
+            )
+        if depth > self._limits.depth_max:
+            raise ConfigError(
+                f"agents stand at most {self._limits.depth_max} below one another",
+                code="E-AGENT-DEPTH",
+            )
+
+    def _principal(self, agent: AgentId, depth: int, role: str = "") -> Principal:
+        return Principal(
+            role=role or str(agent),
+            agent=agent,
+            depth=depth,
+            interactive=self._ports.approver.interactive,
+        )
+
+    def _table(
+        self, principal: Principal, grant: Grant, parent: Principal | None
+    ) -> CapabilityTable:
+        """Return the table of a role under a grant; agents of one grant share it."""
+        key = (principal, grant, parent)
+        table = self._tables.get(key)
+        if table is None:
+            table = attenuate(
+                self._offers(),
+                principal=principal,
+                policy=self._policy,
+                grant=grant,
+                parent=parent,
+            )
+            self._tables[key] = table
+        return table
+
+    def _offers(self) -> Iterable[Offer]:
+        tools = [
+            (connection, tool)
+            for connection in self._servers.values()
+            if connection.state is ServerState.CONNECTED and connection.listing is not None
+            for tool in connection.listing.tools
+            if tool.digest in self._pinned.get(connection.name, frozenset())
+        ]
+        names = model_names((tool.key for _, tool in tools), builtins=self._builtins)
+        for connection, tool in tools:
+            yield Offer(
+                ref=tool.ref,
+                target=connection.definitions[tool.name][1],
+                link=connection.cell,
+                spec=ToolSpec(
+                    model_name=names[tool.key],
+                    server=tool.server,
+                    tool=tool.name,
+                    description=tool.description,
+                    input_schema=tool.input_schema,
+                ),
+            )
+        for builtin in self._builtins.values():
+            yield Offer(
+                ref=builtin.ref,
+                target=self._builtin_cell,
+                link=self._builtin_cell,
+                spec=ToolSpec(
+                    model_name=builtin.name,
+                    server=builtin.ref.server,
+                    tool=builtin.name,
+                    description=builtin.description,
+                    input_schema=builtin.input_schema,
+                ),
+            )
+
+    # ------------------------------------------------------------------------- taking back
+
+    def remove_server(
+        self, name: str, reason: DenyReason = DenyReason.SERVER_REMOVED
+    ) -> Revocation:
+        """Withdraw a server: every capability of it is dead when this returns, then it is ended.
+
+        Raises ConfigError if there is no such server.
+        """
+        connection = self._servers.get(ServerName(name))
+        if connection is None:
+            raise ConfigError(
+                f"there is no server {name!r}{did_you_mean(name, self._servers)}",
+                code="E-SERVER-UNKNOWN",
+            )
+        flip = self._ledger.revoke(connection.cell, reason)
+        revocation = self._taken_back(flip)
+        connection.close(reason)
+        self._tables.clear()
+        return revocation
+
+    def cancel_agent(self, agent: str) -> Revocation:
+        """Take back the authority of an agent and of all below it, and stop them.
+
+        Raises ConfigError if there is no such agent.
+        """
+        found = self._agents.get(AgentId(agent))
+        if found is None:
+            raise ConfigError(
+                f"there is no agent {agent!r}{did_you_mean(agent, self._agents)}",
+                code="E-AGENT-UNKNOWN",
+            )
+        return self._taken_back(self._ledger.revoke(found.cell, DenyReason.AGENT_CANCELLED))
+
+    def replace_policy(self, policy: PolicySet) -> Revocation:
+        """Decide by another policy from now on. Agents live on; their rights can only shrink.
+
+        Permits and approvals in flight end; each further call must pass the verdict in its
+        agent's snapshot and the new policy.
+        """
+        self._policy = policy
+        self._broker.enforce(policy)
+        self._tables.clear()
+        return self._taken_back(self._ledger.void(self._policy_cell, DenyReason.POLICY_CHANGED))
+
+    def close(self) -> Revocation:
+        """Take everything back. When this returns nothing more goes out, whatever is under way."""
+        return self._taken_back(self._ledger.revoke(self._cell, DenyReason.SESSION_CLOSED))
+
+    def _taken_back(self, flip: Flip) -> Revocation:
+        self._ports.audit.append(
+            "revoked",
+            {
+                "what": flip.kind.value,
+                "name": flip.name,
+                "incarnation": flip.incarnation,
+                "reason": flip.reason.value,
+                "cells": flip.cells,
+                "stopped": len(flip.flights),
+            },
+        )
+        return Revocation(flip, drain_seconds=self._limits.drain_seconds_max)
+
+    async def _close(self) -> None:
+        """Flip first, then end the processes, side by side; shielded, and bounded by the client."""
+        self.close()
+        with anyio.CancelScope(shield=True):
+            for connection in self._servers.values():
+                connection.close(DenyReason.SESSION_CLOSED)
+            async with anyio.create_task_group() as group:
+                for connection in self._servers.values():
+                    group.start_soon(partial(connection.abort))

@@ -1,0 +1,220 @@
+"""One server of a session: its owner task from start to end, its cells, its definitions.
+
+What it offers is translated here into the orchestrator's own values; nothing above knows a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import anyio
+
+from mcp_client.client import Client, Host, ServerSource, ServerSpec, connect
+from mcp_client.protocol.errors import McpError, ServerGoneError
+from mcp_client.protocol.jsonrpc import decode
+from mcp_client.protocol.limits import ClientLimits
+from orchestrator.authority.guards import CancelGuard, SessionGuard
+from orchestrator.authority.ledger import Cell, CellKind, Ledger
+from orchestrator.broker import Broker, Link, WireObserver
+from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
+from orchestrator.core.errors import AuthorityError, DenyReason, RemitError
+from orchestrator.core.ids import ServerName
+from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.ports import SessionPorts
+
+__all__ = ["ServerConnection", "ServerState", "stdio_spec"]
+
+
+class ServerState(Enum):
+    """Where a server is; the words of `mcp list`."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    FAILED = "failed"
+    LOST = "lost"
+    REMOVED = "removed"
+
+
+@dataclass(kw_only=True)
+class ServerConnection:
+    """One incarnation of one server. `run` is its owner task; everything else is synchronous.
+
+    Attributes:
+        entry: its configuration: approved, expanded, within bounds.
+        reach: returns how it is reached: by a child process, unless a test has another way.
+        host: what all connections of the session share.
+        seconds: what one call may take.
+        cell: in force as long as this incarnation may be spoken to.
+        state: where it is.
+        error: why it failed or was lost; None otherwise.
+        listing: what it offered when it was last asked.
+        definitions: the cell of each definition that was seen, by name and digest.
+        ready: set once the first listing is there, or the attempt has failed.
+    """
+
+    entry: ServerEntry
+    reach: Callable[[ServerEntry], ServerSource]
+    host: Host
+    seconds: float
+    session_cell: Cell
+    cell: Cell
+    ledger: Ledger
+    broker: Broker
+    ports: SessionPorts
+    on_change: Callable[[ServerConnection], None]
+    state: ServerState = ServerState.CONNECTING
+    error: RemitError | None = None
+    listing: ServerListing | None = None
+    definitions: dict[str, tuple[str, Cell]] = field(default_factory=dict[str, tuple[str, Cell]])
+    ready: anyio.Event = field(default_factory=anyio.Event)
+    _closing: anyio.Event = field(default_factory=anyio.Event)
+    _closed: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def name(self) -> ServerName:
+        """The host's label."""
+        return self.entry.name
+
+    async def run(self) -> None:
+        """Own the connection from its start to its end. Never raises for what a server does."""
+        observer = WireObserver(
+            server=self.name, audit=self.ports.audit, telemetry=self.ports.telemetry
+        )
+        guard = SessionGuard(session=self.session_cell, server=self.cell)
+        cancel = CancelGuard(session=self.session_cell, server=self.cell)
+        try:
+            async with connect(
+                self.reach(self.entry),
+                guard=guard,
+                observer=observer,
+                cancel_guard=cancel,
+                host=self.host,
+            ) as client:
+                link = Link(
+                    server=self.name,
+                    session=client.session,
+                    cell=self.cell,
+                    observer=observer,
+                    cancel_guard=cancel,
+                    seconds=self.seconds,
+                    abort=self.abort,
+                )
+                self.take_listing(await self._list(client))
+                self.state = ServerState.CONNECTED
+                self._record("server_connected", tools=len(self.definitions))
+                self.broker.attach(link)
+                self.ready.set()
+                try:
+                    await self._serve(client)
+                finally:
+                    self.broker.detach(link)
+        except (McpError, AuthorityError) as error:
+            self._end(error)
+        finally:
+            self.ledger.revoke(self.cell, DenyReason.SERVER_DISCONNECTED)
+            self.ready.set()
+            self._closed.set()
+
+    async def _serve(self, client: Client) -> None:
+        """Stay until told to close or the server is gone; list again when it says so."""
+        async with anyio.create_task_group() as group:
+
+            async def until_closing() -> None:
+                await self._closing.wait()
+                group.cancel_scope.cancel()
+
+            async def relist() -> None:
+                async for _ in client.tool_changes():
+                    self.take_listing(await self._list(client))
+                    self.on_change(self)
+
+            async def until_gone() -> None:
+                error = await client.wait_lost()
+                self._end(error)
+                group.cancel_scope.cancel()
+
+            group.start_soon(until_closing)
+            group.start_soon(relist)
+            group.start_soon(until_gone)
+
+    async def _list(self, client: Client) -> ServerListing:
+        tools = await client.list_tools()
+        limits = ClientLimits()
+        return list_server(
+            self.name,
+            [decode(tool.definition, limits) for tool in tools.tools],
+            instructions=client.instructions,
+        )
+
+    def take_listing(self, listing: ServerListing) -> None:
+        """Kill what changed or is gone, and give what is new a cell of its own. Adds no right.
+
+        A definition that comes back after it was gone is another incarnation: what a snapshot
+        held of it stays dead (I4, I8).
+        """
+        present = {tool.name: tool for tool in listing.tools}
+        for name, (digest, cell) in tuple(self.definitions.items()):
+            tool = present.get(name)
+            if tool is None or tool.digest != digest:
+                self.ledger.revoke(cell, DenyReason.DEFINITION_CHANGED)
+                del self.definitions[name]
+                self._record("definition_changed", tool=name)
+        for name, tool in present.items():
+            if name not in self.definitions:
+                self.definitions[name] = (tool.digest, self._open_definition(tool))
+        self.listing = listing
+
+    def _open_definition(self, tool: CatalogTool) -> Cell:
+        return self.ledger.open(CellKind.DEFINITION, str(tool.ref), under=self.cell)
+
+    def close(self, reason: DenyReason) -> None:
+        """Take its authority back, then let the owner task end the process. Synchronous."""
+        self.ledger.revoke(self.cell, reason)
+        self.state = ServerState.REMOVED
+        self._closing.set()
+
+    async def abort(self) -> None:
+        """End the connection and return once no byte can leave it any more."""
+        self._closing.set()
+        await self._closed.wait()
+
+    def _end(self, error: Exception) -> None:
+        if self.state is ServerState.REMOVED:
+            return
+        self.state = ServerState.LOST if self.ready.is_set() else ServerState.FAILED
+        self.error = _explain(self.name, self.state, error)
+        self.ledger.revoke(self.cell, DenyReason.SERVER_DISCONNECTED)
+        self._record("server_lost", state=self.state.value, error=self.error.code)
+        self.on_change(self)
+
+    def _record(self, kind: str, **fields: object) -> None:
+        self.ports.audit.append(kind, {"server": self.name, **fields})
+
+
+def stdio_spec(entry: ServerEntry) -> ServerSpec:
+    """Return how a server of a servers file is reached: as a child process."""
+    return ServerSpec(
+        name=entry.name,
+        command=entry.command,
+        args=entry.args,
+        env=entry.env,
+        cwd=str(entry.cwd),
+    )
+
+
+def _explain(name: ServerName, state: ServerState, error: Exception) -> RemitError:
+    """Return what became of a server, without a word of its own."""
+    if isinstance(error, RemitError):
+        return error
+    stage = error.stage if isinstance(error, McpError) else "run"
+    code = f"E-SERVER-{stage.upper() or 'FAILED'}"
+    status = error.exit_status if isinstance(error, ServerGoneError) else None
+    ending = f" (exit status {status})" if status is not None else ""
+    verb = "was lost" if state is ServerState.LOST else "could not be connected"
+    return RemitError(
+        f"server {name!r} {verb}: {error}{ending}",
+        code=code,
+        fix="start its command by hand to see what it says, or look at `remit mcp list`",
+    )
