@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 __all__ = [
+    "CallCancelledError",
     "CallTimeoutError",
     "Delivery",
     "FrameTooLargeError",
@@ -81,6 +82,13 @@ class UnsupportedVersionError(HandshakeError):
     def __init__(self, message: str, *, offered: str, server: str = "") -> None:
         super().__init__(message, server=server, stage="handshake", delivery=Delivery.ANSWERED)
         self.offered = offered
+
+
+class CallCancelledError(McpError):
+    """The task that waited for a request was cancelled.
+
+    Observers are told it; the task itself sees its own cancellation.
+    """
 
 
 class CallTimeoutError(McpError):

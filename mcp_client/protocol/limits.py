@@ -22,12 +22,16 @@ class ClientLimits:
     """Lines on stdout that are not JSON-RPC: skipped and counted up to here, then the connection ends."""
     pending_requests_max: int = 1_024
     """Requests of one connection in flight: four times the most callers that we measure with."""
+    batch_messages_max: int = 256
+    """Messages of one array, at the one version that has arrays: a quarter of the calls in flight."""
     outbox_bytes_max: int = 32 * 1024 * 1024
     """Frames queued and not yet written: four of the largest."""
     flush_bytes_max: int = 64 * 1024
     """Frames joined into one write: the usual size of a pipe's buffer."""
     pages_max: int = 1_000
     """Pages of one listing."""
+    cursor_chars_max: int = 8_192
+    """A cursor of a listing, which is sent back as it came and remembered to find loops."""
     tools_max: int = 20_000
     """Tools of one server."""
     description_chars_max: int = 16_384
@@ -50,5 +54,7 @@ class ClientLimits:
     """From the start of a server to its answer to `initialize`: slow interpreters on slow disks."""
     request_seconds_max: float = 60.0
     """From sending a request to its answer, where the caller names no deadline."""
+    progress_seconds_max: float = 600.0
+    """From sending a request to its end, however much progress resets the clock until then."""
     close_seconds_max: float = 2.0
     """Between end of input and SIGTERM, and again between SIGTERM and SIGKILL."""

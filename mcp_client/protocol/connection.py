@@ -1,0 +1,349 @@
+"""The states of one connection: frames in, events out; it knows no pending call and does no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from mcp_client.protocol.capabilities import (
+    ServerCapabilities,
+    notification_allowed,
+    request_allowed,
+)
+from mcp_client.protocol.errors import (
+    Delivery,
+    HandshakeError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersionError,
+)
+from mcp_client.protocol.events import (
+    ErrorReceived,
+    Event,
+    HandshakeFailed,
+    InitializeAnswered,
+    NotificationReceived,
+    PeerViolation,
+    RequestId,
+    ResponseReceived,
+    Violation,
+)
+from mcp_client.protocol.jsonrpc import (
+    Message,
+    as_object,
+    classify,
+    decode,
+    encode,
+    read_message,
+)
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.tools import cut_text
+from mcp_client.protocol.versions import (
+    BATCHING_VERSION,
+    CLIENT_NAME,
+    CLIENT_VERSION,
+    PREFERRED_VERSION,
+    SUPPORTED_VERSIONS,
+)
+
+__all__ = [
+    "INITIALIZE_ID",
+    "TRANSITIONS",
+    "ClientConnection",
+    "ConnectionState",
+    "OutgoingRequest",
+    "ServerInfo",
+    "Step",
+]
+
+INITIALIZE_ID: Final = 1
+"""The id of `initialize`, the first request of each connection."""
+
+
+class ConnectionState(Enum):
+    """Where a connection stands."""
+
+    NEW = "new"
+    INITIALIZING = "initializing"
+    READY = "ready"
+    CLOSED = "closed"
+
+
+class Step(Enum):
+    """What can happen to a connection, or be asked of it."""
+
+    INITIALIZE = "initialize"
+    ACCEPT = "accept"
+    """The server answered `initialize` as it must."""
+    REJECT = "reject"
+    """The server answered `initialize` with something of no use."""
+    ANNOUNCE = "announce"
+    """`notifications/initialized`."""
+    REQUEST = "request"
+    CANCEL = "cancel"
+    ANSWER = "answer"
+    """An answer to a request of the server; ping comes before the handshake is over too."""
+    CLOSE = "close"
+
+
+TRANSITIONS: Final[Mapping[tuple[ConnectionState, Step], ConnectionState]] = {
+    (ConnectionState.NEW, Step.INITIALIZE): ConnectionState.INITIALIZING,
+    (ConnectionState.NEW, Step.CLOSE): ConnectionState.CLOSED,
+    (ConnectionState.INITIALIZING, Step.ACCEPT): ConnectionState.READY,
+    (ConnectionState.INITIALIZING, Step.REJECT): ConnectionState.CLOSED,
+    (ConnectionState.INITIALIZING, Step.ANSWER): ConnectionState.INITIALIZING,
+    (ConnectionState.INITIALIZING, Step.CLOSE): ConnectionState.CLOSED,
+    (ConnectionState.READY, Step.ANNOUNCE): ConnectionState.READY,
+    (ConnectionState.READY, Step.REQUEST): ConnectionState.READY,
+    (ConnectionState.READY, Step.CANCEL): ConnectionState.READY,
+    (ConnectionState.READY, Step.ANSWER): ConnectionState.READY,
+    (ConnectionState.READY, Step.CLOSE): ConnectionState.CLOSED,
+    (ConnectionState.CLOSED, Step.CLOSE): ConnectionState.CLOSED,
+}
+"""What is not here is an error of whoever asked for it."""
+
+
+class OutgoingRequest(NamedTuple):
+    """A request ready to be sent, and the id that its answer will carry."""
+
+    request_id: int
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerInfo:
+    """What a server calls itself: for display only, never an identity. Untrusted and bounded."""
+
+    name: str = ""
+    version: str = ""
+    title: str = ""
+
+
+class ClientConnection:
+    """The client's side of one connection, from `initialize` to its end.
+
+    Attributes that the handshake sets stand at their defaults until it is over.
+    """
+
+    def __init__(self, limits: ClientLimits, *, server: str = "") -> None:
+        self._limits = limits
+        self._server = server
+        self._state = ConnectionState.NEW
+        self._last_id = 0
+        self.protocol_version = ""
+        self.capabilities = ServerCapabilities()
+        self.server_info = ServerInfo()
+        self.instructions = ""
+
+    @property
+    def state(self) -> ConnectionState:
+        """Where the connection stands."""
+        return self._state
+
+    @property
+    def last_id(self) -> int:
+        """The highest id given to a request so far. No id is given twice."""
+        return self._last_id
+
+    # ------------------------------------------------------------------------------ outgoing
+
+    def frame_initialize(self) -> OutgoingRequest:
+        """Begin the handshake."""
+        self._take(Step.INITIALIZE)
+        self._last_id = INITIALIZE_ID
+        params = {
+            "protocolVersion": PREFERRED_VERSION,
+            "capabilities": {},  # nothing is declared: a server may ask nothing but ping
+            "clientInfo": {"name": CLIENT_NAME, "version": CLIENT_VERSION},
+        }
+        return OutgoingRequest(
+            INITIALIZE_ID, _request(INITIALIZE_ID, b"initialize", encode(params))
+        )
+
+    def frame_initialized(self) -> bytes:
+        """Tell the server that the handshake is over."""
+        self._take(Step.ANNOUNCE)
+        return b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+
+    def frame_request(
+        self, method: str, params: bytes, *, with_progress: bool = False
+    ) -> OutgoingRequest:
+        """Put an envelope around `params`, a JSON object in canonical form, which stays as it is.
+
+        With `with_progress` the server is asked to report progress under the request's id. Raises
+        LocalProtocolError if the connection is not ready or the server has not declared what the
+        method needs.
+        """
+        if self._state is not ConnectionState.READY:
+            self._take(Step.REQUEST)
+        # MCP, lifecycle: only capabilities that were negotiated may be used
+        if not request_allowed(method, self.capabilities):
+            raise LocalProtocolError(
+                "the server has not declared what this method needs",
+                server=self._server,
+                stage="send",
+            )
+        # a newline would begin a frame that nobody has checked
+        if params[:1] != b"{" or params[-1:] != b"}" or b"\n" in params:
+            raise LocalProtocolError(
+                "params are a JSON object on one line", server=self._server, stage="send"
+            )
+        request_id = self._last_id + 1
+        if with_progress:
+            params = self._with_token(params, request_id)
+        self._last_id = request_id
+        # a method that is allowed is one of a table: nothing in it needs an escape
+        return OutgoingRequest(request_id, _request(request_id, method.encode(), params))
+
+    def frame_cancelled(self, request_id: int, reason: str = "") -> bytes:
+        """Tell the server that nobody waits for a request any more."""
+        self._take(Step.CANCEL)
+        params: dict[str, object] = {"requestId": request_id}
+        if reason:
+            params["reason"] = reason
+        message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+        return encode(message)
+
+    def frame_answer(self, request_id: RequestId) -> bytes:
+        """Answer a request of the server with an empty result: all that `ping` asks for."""
+        self._take(Step.ANSWER)
+        return encode({"jsonrpc": "2.0", "id": request_id, "result": {}})
+
+    def frame_refusal(self, request_id: RequestId) -> bytes:
+        """Answer a request of the server that needs a capability that was not declared."""
+        self._take(Step.ANSWER)
+        error = {"code": -32601, "message": "method not found"}
+        return encode({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+    def close(self) -> None:
+        """The connection is over. Idempotent."""
+        self._take(Step.CLOSE)
+
+    # ------------------------------------------------------------------------------ incoming
+
+    def receive(self, frame: bytes) -> tuple[Event, ...]:
+        """Take one frame and return what happened. Never raises; nothing comes after the end."""
+        if self._state is ConnectionState.READY:
+            message = read_message(frame, self._limits)
+            if type(message) is ResponseReceived:
+                return (message,)
+            return self._events(message)
+        if self._state is ConnectionState.INITIALIZING:
+            return self._events(read_message(frame, self._limits))
+        return ()
+
+    def _events(self, message: Message | list[object]) -> tuple[Event, ...]:
+        if isinstance(message, list):
+            return self._batch(message)
+        return (self._event(message),)
+
+    def _batch(self, messages: list[object]) -> tuple[Event, ...]:
+        # JSON-RPC: an empty array is no batch
+        if self.protocol_version != BATCHING_VERSION or not messages:
+            return (PeerViolation(kind=Violation.BATCH, detail="an array is no message here"),)
+        if len(messages) > self._limits.batch_messages_max:
+            bound = self._limits.batch_messages_max
+            detail = f"an array of more than {bound} messages"
+            return (PeerViolation(kind=Violation.BATCH, detail=detail),)
+        return tuple([self._event(classify(each)) for each in messages])
+
+    def _event(self, message: Message) -> Event:
+        if isinstance(message, NotificationReceived):
+            if notification_allowed(message.method, self.capabilities):
+                return message
+            return PeerViolation(
+                kind=Violation.UNDECLARED_NOTIFICATION, detail="a notification not negotiated"
+            )
+        if self._state is not ConnectionState.INITIALIZING:
+            return message
+        match message:
+            case ResponseReceived(request_id=id_) if _is_initialize(id_):
+                return self._accept(message.result)
+            case ErrorReceived(request_id=id_) if _is_initialize(id_):
+                return self._reject(f"the server answered initialize with error {message.code}")
+            case PeerViolation(request_id=id_) if _is_initialize(id_):
+                return self._reject(f"the answer to initialize is malformed: {message.detail}")
+            case _:
+                return message
+
+    # ----------------------------------------------------------------------------- handshake
+
+    def _accept(self, result: object) -> Event:
+        members = as_object(result)
+        if members is None:
+            return self._reject("the answer to initialize is not an object")
+        version = members.get("protocolVersion")
+        capabilities = as_object(members.get("capabilities"))
+        if not isinstance(version, str) or capabilities is None:
+            return self._reject("the answer to initialize has no protocol version or capabilities")
+        if version not in SUPPORTED_VERSIONS:
+            self._take(Step.REJECT)
+            error = UnsupportedVersionError(
+                "the server speaks a protocol version that this client does not",
+                offered=cut_text(version, self._limits.name_chars_max),
+                server=self._server,
+            )
+            return HandshakeFailed(INITIALIZE_ID, error)
+        self._take(Step.ACCEPT)
+        self.protocol_version = version
+        self.capabilities = ServerCapabilities.parse(capabilities, version=version)
+        self.server_info = self._read_info(as_object(members.get("serverInfo")) or {})
+        instructions = members.get("instructions")
+        if isinstance(instructions, str):
+            self.instructions = cut_text(instructions, self._limits.instructions_chars_max)
+        return InitializeAnswered(INITIALIZE_ID, result)
+
+    def _reject(self, detail: str) -> HandshakeFailed:
+        self._take(Step.REJECT)
+        error = HandshakeError(
+            detail, server=self._server, stage="handshake", delivery=Delivery.ANSWERED
+        )
+        return HandshakeFailed(INITIALIZE_ID, error)
+
+    def _read_info(self, members: Mapping[str, object]) -> ServerInfo:
+        texts = {
+            name: cut_text(value, self._limits.name_chars_max)
+            for name in ("name", "version", "title")
+            if isinstance(value := members.get(name), str)
+        }
+        return ServerInfo(**texts)
+
+    # ------------------------------------------------------------------------------- helpers
+
+    def _take(self, step: Step) -> None:
+        following = TRANSITIONS.get((self._state, step))
+        if following is None:
+            raise LocalProtocolError(
+                f"{step.value} is not possible while the connection is {self._state.value}",
+                server=self._server,
+                stage="send",
+            )
+        self._state = following
+
+    def _with_token(self, params: bytes, token: int) -> bytes:
+        """Splice the progress token in front of the caller's members."""
+        # only where the letters occur at all is it worth finding out where they stand
+        if b'"_meta"' in params or b"\\u" in params:
+            try:
+                given = as_object(decode(params, self._limits))
+            except RemoteProtocolError:
+                given = None
+            if given is None or "_meta" in given:
+                raise LocalProtocolError(
+                    "params that report progress have no _meta of their own",
+                    server=self._server,
+                    stage="send",
+                )
+        rest = params[1:]
+        meta = b'{"_meta":{"progressToken":%d}' % token
+        return meta + rest if rest == b"}" else meta + b"," + rest
+
+
+def _is_initialize(request_id: RequestId | None) -> bool:
+    return request_id == INITIALIZE_ID
+
+
+def _request(request_id: int, method: bytes, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (request_id, method, params)

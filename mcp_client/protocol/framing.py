@@ -1,0 +1,72 @@
+"""Newline-delimited JSON framing for stdio: bytes in, frames out; it knows neither JSON nor I/O."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mcp_client.protocol.errors import FrameTooLargeError
+
+__all__ = ["LineFramer"]
+
+_BOM: Final = b"\xef\xbb\xbf"
+_WHITESPACE: Final = b" \t\r"
+
+
+class LineFramer:
+    """Cuts a stream into lines, however its bytes arrive.
+
+    A line's CR and a byte order mark in front of it are taken off; blank lines are no frames.
+    A line over `frame_bytes_max` raises before the byte that passes the bound is kept, and the
+    framer is of no use after that: where the next frame begins is not known.
+    """
+
+    __slots__ = ("_frame_bytes_max", "_partial")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._partial = bytearray()
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of the line that has begun and not ended."""
+        return len(self._partial)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the next bytes and return the frames that they complete.
+
+        Raises FrameTooLargeError. Frames that came whole in the same bytes before the large one
+        are lost with it.
+        """
+        # only the fresh bytes can hold a newline: the rest was looked through before
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if not lines:
+            self._keep(rest)
+            return []
+        if self._partial:
+            self._check(len(self._partial) + len(lines[0]))
+            self._partial += lines[0]
+            lines[0] = bytes(self._partial)
+            self._partial = bytearray()
+        if rest:
+            self._keep(rest)
+        return [frame for line in lines if (frame := self._frame(line))]
+
+    def _keep(self, rest: bytes) -> None:
+        self._check(len(self._partial) + len(rest))
+        self._partial += rest
+
+    def _frame(self, line: bytes) -> bytes:
+        self._check(len(line))
+        line = line.removeprefix(_BOM)
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        # a line of a megabyte is not stripped to find out whether it is blank
+        return b"" if line[:1] in _WHITESPACE and not line.strip(_WHITESPACE) else line
+
+    def _check(self, size: int) -> None:
+        if size > self._frame_bytes_max:
+            raise FrameTooLargeError(
+                f"the server sent a frame of more than {self._frame_bytes_max} bytes",
+                stage="receive",
+            )

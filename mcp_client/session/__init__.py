@@ -1,0 +1,8 @@
+"""The protocol and a transport joined: pending requests, deadlines, cancellation; no I/O of its own."""
+
+from __future__ import annotations
+
+from mcp_client.session.pending import PendingRequest
+from mcp_client.session.session import ClientSession
+
+__all__ = ["ClientSession", "PendingRequest"]

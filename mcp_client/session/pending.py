@@ -1,0 +1,189 @@
+"""One request and where it got to: it is awaited by one task, and knows nothing of the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from mcp_client.net.reactor import Reactor, Waiter
+from mcp_client.ports import ClientObserver
+from mcp_client.protocol.errors import Delivery, LocalProtocolError, PeerError
+
+__all__ = ["PendingOwner", "PendingRequest"]
+
+
+class PendingOwner(Protocol):
+    """What a request needs of the session that made it."""
+
+    @property
+    def reactor(self) -> Reactor:
+        """The running loop."""
+        ...
+
+    @property
+    def observer(self) -> ClientObserver:
+        """Who is told of what happens on the wire."""
+        ...
+
+    def forget(self, pending: PendingRequest) -> None:
+        """Take a request that has ended out of the books."""
+        ...
+
+    def give_up(self, pending: PendingRequest) -> None:
+        """End a request whose task was cancelled, and tell the server."""
+        ...
+
+
+class PendingRequest:
+    """One request, from its place in the queue to its end. The transport keeps its ticket up to date.
+
+    Attributes:
+        id: the JSON-RPC id.
+        method: the MCP method.
+        delivery: what the server may have seen of it.
+        settled: True once it has ended: answered, refused, failed or given up.
+        deadline: the reactor's time at which it ends without an answer.
+        told: True once the server was told that nobody waits for it any more.
+    """
+
+    __slots__ = (
+        "_bytes_sent",
+        "_drain_waiters",
+        "_error",
+        "_left",
+        "_result",
+        "_session",
+        "_waiter",
+        "deadline",
+        "delivery",
+        "id",
+        "method",
+        "settled",
+        "told",
+    )
+
+    def __init__(
+        self, session: PendingOwner, request_id: int, method: str, *, deadline: float
+    ) -> None:
+        self.id = request_id
+        self.method = method
+        self.delivery = Delivery.NOT_SENT
+        self.settled = False
+        self.deadline = deadline
+        self.told = False
+        self._session = session
+        self._bytes_sent = 0
+        self._left = False
+        self._result: object = None
+        self._error: Exception | None = None
+        self._waiter: Waiter[None] | None = None
+        self._drain_waiters: list[Waiter[None]] | None = None
+
+    if TYPE_CHECKING:
+        # to a type checker no property can stand for an attribute of a protocol
+        bytes_sent: int
+    else:
+
+        @property
+        def bytes_sent(self) -> int:
+            """Bytes of the frame that the kernel took."""
+            return self._bytes_sent
+
+        @bytes_sent.setter
+        def bytes_sent(self, count: int) -> None:
+            first = count and not self._bytes_sent
+            self._bytes_sent = count
+            if first:
+                self._session.observer.request_sent(self.id, self.method)
+
+    @property
+    def drained(self) -> bool:
+        """True once no more byte of the frame will leave."""
+        # one that has ended and not begun is dropped where it is queued
+        return self._left or (self.settled and self.delivery is Delivery.NOT_SENT)
+
+    async def wait(self) -> object:
+        """Return the `result` member of the answer, as decoded.
+
+        Raises PeerError, CallTimeoutError, ServerGoneError, RemoteProtocolError, what the guard
+        raised, or what `fail` was given. One task waits. If it is cancelled the request ends, and
+        the server is told under the session's cancel guard if a byte had gone out.
+        """
+        if not self.settled:
+            if self._waiter is not None:
+                raise LocalProtocolError("another task waits for this request", stage="wait")
+            self._waiter = self._session.reactor.waiter()
+            try:
+                await self._waiter
+            except BaseException:
+                self._session.give_up(self)
+                raise
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def fail(self, error: Exception) -> None:
+        """End the request with `error`, in this step. Nothing happens if it has ended already.
+
+        A frame that has not begun never leaves; an answer that comes later is dropped.
+        """
+        if self.settled:
+            return
+        self._error = error
+        self._end()
+        self._session.observer.request_failed(self.id, self.method, error)
+
+    def succeed(self, result: object) -> None:
+        """End the request with its result, in this step. For the session."""
+        self.delivery = Delivery.ANSWERED
+        self._result = result
+        self._end()
+        self._session.observer.request_answered(self.id, self.method)
+
+    def reject(self, error: PeerError) -> None:
+        """End the request with the server's error, in this step. For the session."""
+        self.delivery = Delivery.ANSWERED
+        self._error = error
+        self._end()
+        self._session.observer.request_answered(self.id, self.method)
+
+    async def wait_drained(self) -> None:
+        """Wait until no more byte of the frame will leave."""
+        while not self.drained:
+            waiter: Waiter[None] = self._session.reactor.waiter()
+            if self._drain_waiters is None:
+                self._drain_waiters = []
+            self._drain_waiters.append(waiter)
+            await waiter
+
+    def refused(self, error: Exception) -> None:
+        """Take the guard's own error: no byte left (Ticket)."""
+        self._left = True
+        self.fail(error)
+        self._wake_drained()
+
+    def written(self) -> None:
+        """The whole frame was taken by the kernel (Ticket)."""
+        self._left = True
+        if self._drain_waiters is not None:
+            self._wake_drained()
+
+    def lost(self) -> None:
+        """The connection ended before the whole frame was taken (Ticket)."""
+        self._left = True
+        self._wake_drained()
+
+    def _end(self) -> None:
+        self.settled = True
+        self._session.forget(self)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        if self._drain_waiters is not None:
+            self._wake_drained()
+
+    def _wake_drained(self) -> None:
+        if self._drain_waiters is None or not self.drained:
+            return
+        waiters, self._drain_waiters = self._drain_waiters, None
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

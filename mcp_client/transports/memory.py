@@ -1,0 +1,168 @@
+"""A connection inside one process: the real outbox and framing, faults on demand; no descriptors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from mcp_client.net.reactor import Reactor
+from mcp_client.ports import ClientObserver, FrameSink, SendGuard, Ticket
+from mcp_client.protocol.errors import LocalProtocolError, ServerGoneError
+from mcp_client.protocol.framing import LineFramer
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.outbox import Outbox
+
+__all__ = ["FarEnd", "MemoryTransport", "WireWrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class WireWrite:
+    """Bytes that left the client in one write, and the number of the step in which they did.
+
+    Steps are counted by the transport: one for each time that it began to check and write.
+    """
+
+    step: int
+    data: bytes
+
+
+class FarEnd(Protocol):
+    """The server's side. Its functions are called in steps of their own, never within a write."""
+
+    def opened(self, transport: MemoryTransport) -> None:
+        """The client has opened the connection."""
+        ...
+
+    def frame_arrived(self, frame: bytes) -> None:
+        """One frame of the client came whole."""
+        ...
+
+    def closed(self) -> None:
+        """The client has closed the connection."""
+        ...
+
+
+class MemoryTransport:
+    """See `mcp_client.ports.Transport`. A write is a step in which the bytes are taken and kept.
+
+    Attributes:
+        writes: all that was written, in order.
+    """
+
+    def __init__(
+        self,
+        far_end: FarEnd,
+        *,
+        reactor: Reactor,
+        limits: ClientLimits,
+        observer: ClientObserver,
+        server: str,
+    ) -> None:
+        self.writes: list[WireWrite] = []
+        self._far_end = far_end
+        self._reactor = reactor
+        self._server = server
+        self._outbox = Outbox(limits, observer, server=server)
+        self._to_server = LineFramer(limits.frame_bytes_max)
+        self._to_client = LineFramer(limits.frame_bytes_max)
+        self._sink: FrameSink | None = None
+        self._allowance: int | None = None
+        self._take_bytes_max: int | None = None
+        self._steps = 0
+        self._flush_due = False
+        self._lost = False
+        self._closed = False
+
+    # ------------------------------------------------------------------------------- Transport
+
+    async def open(self, sink: FrameSink) -> None:
+        """Tell the far end. Never waits."""
+        if self._sink is not None:
+            raise LocalProtocolError(
+                "a transport is opened once", server=self._server, stage="start"
+            )
+        self._sink = sink
+        self._far_end.opened(self)
+
+    def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
+        """Queue one frame. It is checked and written in a later step."""
+        if self._sink is None or self._lost:
+            raise LocalProtocolError(
+                "the connection is not open", server=self._server, stage="send"
+            )
+        self._outbox.push(frame, guard, ticket)
+        self._flush_soon()
+
+    async def close(self) -> None:
+        """Lose the connection and tell the far end. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self.lose(ServerGoneError("the connection was closed", server=self._server, stage="close"))
+        self._far_end.closed()
+
+    # ---------------------------------------------------------------------------------- faults
+
+    def block(self, *, after_bytes: int = 0) -> None:
+        """Take so many bytes more, then none until `unblock`: a pipe that fills up."""
+        self._allowance = after_bytes
+
+    def unblock(self) -> None:
+        """Take everything again, and go on in a later step."""
+        self._allowance = None
+        self._flush_soon()
+
+    def take_at_most(self, bytes_max: int | None) -> None:
+        """Take at most so many bytes with each write; None for no bound."""
+        self._take_bytes_max = bytes_max
+
+    def deliver(self, data: bytes) -> None:
+        """Hand bytes of the server to the client, in this step, however they are cut."""
+        if self._sink is None or self._lost:
+            return
+        try:
+            for frame in self._to_client.feed(data):
+                self._sink.frame_received(frame)
+        except Exception as error:  # noqa: BLE001  # whatever it is, this connection is over
+            self.lose(error)
+
+    def lose(self, error: Exception) -> None:
+        """End the connection, in this step: no byte leaves after it."""
+        if self._lost:
+            return
+        self._lost = True
+        self._outbox.fail_all()
+        if self._sink is not None:
+            self._sink.connection_lost(error)
+
+    # --------------------------------------------------------------------------------- writing
+
+    def _flush_soon(self) -> None:
+        if not self._flush_due:
+            self._flush_due = True
+            self._reactor.soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        if self._lost:
+            return
+        self._steps += 1
+        self._outbox.flush(self._write)  # blocked or idle: `unblock` and `send` come back
+
+    def _write(self, view: memoryview) -> int:
+        count = len(view)
+        if self._take_bytes_max is not None:
+            count = min(count, self._take_bytes_max)
+        if self._allowance is not None:
+            count = min(count, self._allowance)
+            self._allowance -= count
+        if count == 0:
+            raise BlockingIOError
+        data = bytes(view[:count])
+        self.writes.append(WireWrite(self._steps, data))
+        self._reactor.soon(self._arrive, data)
+        return count
+
+    def _arrive(self, data: bytes) -> None:
+        for frame in self._to_server.feed(data):
+            self._far_end.frame_arrived(frame)
