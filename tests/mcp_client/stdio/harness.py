@@ -1,0 +1,182 @@
+"""What the tests of the stdio transport share: a sink, tickets, guards, and processes to look at."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from mcp_client.net.reactor import Reactor, open_reactor
+from mcp_client.ports import SILENT, UNGUARDED
+from mcp_client.protocol.errors import Delivery
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.transports.stdio import StdioTransport, Supervisor, open_supervisor
+
+__all__ = [
+    "BARE",
+    "Connection",
+    "Guard",
+    "RevokedError",
+    "Sink",
+    "Ticket",
+    "connected",
+    "is_alive",
+    "opened",
+    "until_dead",
+]
+
+BARE = (sys.executable, "-I", "-S", "-c")
+"""A Python that starts fast, for a program that follows."""
+
+
+class RevokedError(Exception):
+    """What a guard of the tests raises."""
+
+
+class Guard:
+    """Says yes until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.revoked = False
+
+    def check(self) -> None:
+        if self.revoked:
+            raise RevokedError
+
+    def sent(self) -> None:
+        pass
+
+
+class Ticket:
+    """Remembers how its frame ended, and lets one wait for it."""
+
+    settled = False
+
+    def __init__(self) -> None:
+        self.delivery = Delivery.NOT_SENT
+        self.bytes_sent = 0
+        self.end = ""
+        self.ended = anyio.Event()
+
+    def refused(self, error: Exception) -> None:
+        self._finish("refused")
+
+    def written(self) -> None:
+        self._finish("written")
+
+    def lost(self) -> None:
+        self._finish("lost")
+
+    def _finish(self, how: str) -> None:
+        self.end = how
+        self.ended.set()
+
+
+class Sink:
+    """Keeps what arrives, and lets one wait for it."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.lost: list[Exception] = []
+        self.over = anyio.Event()
+        self._arrived = anyio.Event()
+
+    def frame_received(self, frame: bytes) -> None:
+        self.frames.append(frame)
+        self._arrived.set()
+
+    def connection_lost(self, error: Exception) -> None:
+        self.lost.append(error)
+        self.over.set()
+
+    async def frame(self, number: int) -> bytes:
+        """Wait for the frame with this number, counted from 0."""
+        with anyio.fail_after(5):
+            while len(self.frames) <= number:
+                self._arrived = anyio.Event()
+                await self._arrived.wait()
+        return self.frames[number]
+
+    async def error(self) -> Exception:
+        """Wait for the end of the connection and return its cause."""
+        with anyio.fail_after(5):
+            await self.over.wait()
+        return self.lost[0]
+
+
+@dataclass
+class Connection:
+    transport: StdioTransport
+    reactor: Reactor
+    supervisor: Supervisor
+    sink: Sink = field(default_factory=Sink)
+
+    def send(self, frame: bytes, guard: Guard | None = None) -> Ticket:
+        ticket = Ticket()
+        self.transport.send(frame, guard or UNGUARDED, ticket)
+        return ticket
+
+
+@asynccontextmanager
+async def connected(
+    *command: str,
+    environment: Mapping[str, str] | None = None,
+    directory: str = "",
+    limits: ClientLimits | None = None,
+    wrap: Callable[[Reactor], Reactor] = lambda reactor: reactor,
+) -> AsyncGenerator[Connection]:
+    """A transport that is not open yet, with a supervisor of its own; nothing is left after it."""
+    async with open_reactor() as reactor, open_supervisor(reactor) as supervisor:
+        transport = StdioTransport(
+            command,
+            server="srv",
+            reactor=wrap(reactor),
+            supervisor=supervisor,
+            observer=SILENT,
+            limits=limits or ClientLimits(close_seconds_max=0.2),
+            environment=environment or {},
+            directory=directory,
+        )
+        yield Connection(transport, reactor, supervisor)
+        await transport.close()
+
+
+@asynccontextmanager
+async def opened(
+    *command: str,
+    environment: Mapping[str, str] | None = None,
+    limits: ClientLimits | None = None,
+    wrap: Callable[[Reactor], Reactor] = lambda reactor: reactor,
+) -> AsyncGenerator[Connection]:
+    """The same, open."""
+    async with connected(*command, environment=environment, limits=limits, wrap=wrap) as connection:
+        await connection.transport.open(connection.sink)
+        yield connection
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead and not yet collected does not."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()[0] != b"Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def until_dead(pids: Sequence[int], *, seconds: float) -> None:
+    """Wait until none of these runs any more; fail if one does after so long."""
+    with anyio.fail_after(seconds):
+        for pid in pids:
+            try:
+                fd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            try:
+                await anyio.wait_readable(fd)
+            finally:
+                anyio.notify_closing(fd)
+                os.close(fd)
