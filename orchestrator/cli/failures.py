@@ -108,7 +108,7 @@ def _single_cause(error: BaseException) -> BaseException:
         group = cast("BaseExceptionGroup[BaseException]", error)
         if len(group.exceptions) > 1:
             return group
-        error = group.exceptions[0]
+        error = next(iter(group.exceptions))
     return error
 
 
