@@ -16,6 +16,7 @@ class AuditKind(StrEnum):
     SERVER_CONNECTED = "server_connected"
     SERVER_LOST = "server_lost"
     DEFINITION_PINNED = "definition_pinned"
+    DEFINITION_CHANGED = "definition_changed"
     SNAPSHOT_ADMITTED = "snapshot_admitted"
     AGENT_STARTED = "agent_started"
     APPROVAL = "approval"
