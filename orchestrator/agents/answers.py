@@ -32,7 +32,7 @@ class _Copy:
     depth_max: int
 
     def of(self, value: object, path: str, depth: int) -> object:
-        if depth > self.depth_max:
+        if depth == self.depth_max and isinstance(value, list | tuple | Mapping):
             raise _too_large(f"nested more than {self.depth_max} deep")
         match value:
             case None | bool():

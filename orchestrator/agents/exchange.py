@@ -6,11 +6,12 @@ It knows the library's messages, and no provider, no address and no credential.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 import anyio
 from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -28,7 +29,13 @@ from orchestrator.agents.bridge_errors import failure_of, may_try_again
 from orchestrator.agents.errors import ModelError
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.model import Call, CallResult, RequestGate, ToolSpec, Turn, Usage
-from orchestrator.agents.rendering import INSTRUCTIONS, described, render_error, render_result
+from orchestrator.agents.rendering import (
+    INSTRUCTIONS,
+    described,
+    render_error,
+    render_result,
+    shown_schema,
+)
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import AuthorityError, ConfigError, RemitError
 from orchestrator.core.ids import IdSource
@@ -75,15 +82,7 @@ class Exchange:
             message = "two tools have the same name for the model"
             raise RemitError(message, code="E-MODEL-TOOLS")
         self._parameters = ModelRequestParameters(
-            function_tools=[
-                ToolDefinition(
-                    name=tool.model_name,
-                    description=described(tool),
-                    parameters_json_schema=dict(tool.input_schema),
-                    strict=False,  # the server validates; its schema goes out as it is
-                )
-                for tool in tools
-            ]
+            function_tools=[_defined(tool, model) for tool in tools]
         )
         self._settings = ModelSettings(request_timeout=bounds.request_seconds_max)
         if "max_retries" not in model.unsupported_settings:
@@ -138,16 +137,21 @@ class Exchange:
                 model_request_parameters=self._parameters,
                 instrument=False,
             )
-        async with model_request_stream(
-            self._model,
-            self._messages,
-            model_settings=self._settings,
-            model_request_parameters=self._parameters,
-            instrument=False,
-        ) as stream:
-            async for _ in stream:
-                self._began = True
-            return stream.get()
+        try:
+            async with model_request_stream(
+                self._model,
+                self._messages,
+                model_settings=self._settings,
+                model_request_parameters=self._parameters,
+                instrument=False,
+            ) as stream:
+                async for _ in stream:
+                    self._began = True
+                return stream.get()
+        except UnexpectedModelBehavior:
+            if self._began:
+                raise
+            raise self._empty() from None  # the stream ended before it began
 
     def _wait(self, attempt: int, failure: RemitError) -> float | None:
         """Return the seconds before the next attempt; None if there is to be none."""
@@ -165,7 +169,7 @@ class Exchange:
             said = (response.provider_details or {}).get("finish_reason")
             reason = reason if said or reason != "stop" else None
         if not response.parts and reason is None:
-            raise self._error("EMPTY", "the provider's answer is empty")
+            raise self._empty()
         if response.state != "complete" or reason in (None, "error"):
             raise self._error(
                 "CUT",
@@ -177,7 +181,10 @@ class Exchange:
         if reason == "content_filter":
             raise self._error("FILTERED", "the provider's filter withheld the answer")
         if not response.tool_calls and not (response.text or "").strip():
-            raise self._error("EMPTY", "the provider's answer is empty")
+            raise self._empty()
+
+    def _empty(self) -> ModelError:
+        return self._error("EMPTY", "the provider's answer is empty")
 
     def _error(self, code: str, message: str, fix: str = "") -> ModelError:
         return ModelError(message, code=f"E-MODEL-{code}", provider=self._provider, fix=fix)
@@ -230,6 +237,25 @@ class Exchange:
         return Usage(
             input_tokens=sent // _CHARS_PER_TOKEN, output_tokens=written // _CHARS_PER_TOKEN + 1
         )
+
+
+def _defined(tool: ToolSpec, model: LibraryModel) -> ToolDefinition:
+    """Return a tool as the library sends it.
+
+    A schema that the library cannot send for this model goes out as any object: one server's
+    mistake must not fail every request, and it is the server that validates its arguments.
+    """
+    definition = ToolDefinition(
+        name=tool.model_name,
+        description=described(tool),
+        parameters_json_schema=shown_schema(tool.input_schema),
+        strict=False,
+    )
+    try:
+        model.prepare_request(None, ModelRequestParameters(function_tools=[definition]))
+    except UserError:
+        return replace(definition, parameters_json_schema={"type": "object", "properties": {}})
+    return definition
 
 
 def _arguments(part: ToolCallPart) -> dict[str, object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, cast
 
 from orchestrator.agents.model import AgentTask
 from orchestrator.core.calls import ToolSpec
@@ -17,7 +17,14 @@ from orchestrator.core.content import AUTHORITY, TRUST, UntrustedContent
 from orchestrator.core.display import CUT, safe_line
 from orchestrator.core.errors import AuthorityError, CallFailedError, RemitError
 
-__all__ = ["INSTRUCTIONS", "described", "render_error", "render_result", "render_task"]
+__all__ = [
+    "INSTRUCTIONS",
+    "described",
+    "render_error",
+    "render_result",
+    "render_task",
+    "shown_schema",
+]
 
 INSTRUCTIONS: Final = (
     "You are an agent with tools of MCP servers; each call is checked by a policy outside of you.\n"
@@ -84,6 +91,26 @@ def described(tool: ToolSpec) -> str:
     return f"{mark} {_whole(tool.description)}" if tool.description else mark
 
 
+def shown_schema(schema: Mapping[str, object]) -> dict[str, object]:
+    """Return a copy of a tool's schema that any request can carry: no halves of surrogate pairs.
+
+    One such half in one server's schema would otherwise make every request fail.
+    """
+    return {_whole(key): _clean(value) for key, value in schema.items()}
+
+
+def _clean(value: object) -> object:
+    match value:
+        case str():
+            return _whole(value)
+        case list():
+            return [_clean(item) for item in cast("list[object]", value)]
+        case Mapping():
+            return shown_schema(cast("Mapping[str, object]", value))
+        case _:
+            return value
+
+
 def _texts(content: UntrustedContent) -> Iterable[str]:
     shown = False
     for block in content.blocks:
@@ -98,7 +125,8 @@ def _text_of(block: Mapping[str, object]) -> str | None:
     text = block.get("text")
     if block.get("type") == "resource":
         resource = block.get("resource")
-        text = resource.get("text") if isinstance(resource, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(resource, Mapping):
+            text = cast("Mapping[str, object]", resource).get("text")
     return text if isinstance(text, str) else None
 
 

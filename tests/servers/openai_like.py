@@ -1,0 +1,183 @@
+"""A loopback server that speaks enough of OpenAI's Chat Completions and Responses to be a model.
+
+Standard library only. It answers with what a test scripted, in order, and keeps what it received.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self, cast
+
+__all__ = ["OpenAiLike", "Reply", "Seen", "answer", "call", "calls", "failure", "stream"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One scripted answer. `pieces` go out as chunks; `cut` drops the connection after them."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    pieces: tuple[bytes, ...] = ()
+    cut: bool = False
+    hold: threading.Event | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One request as the server received it."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, object]
+    raw: bytes
+
+    @property
+    def tools(self) -> list[dict[str, object]]:
+        return [
+            cast("dict[str, object]", tool["function"])
+            for tool in cast("list[dict[str, object]]", self.body.get("tools", []))
+        ]
+
+    @property
+    def messages(self) -> list[dict[str, object]]:
+        return cast("list[dict[str, object]]", self.body["messages"])
+
+
+class OpenAiLike:
+    """The server. Use it as a context manager; `url` is what OPENAI_BASE_URL is set to."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.seen: list[Seen] = []
+        self.arrived = threading.Event()
+        self._replies = list(replies)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                raw = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.seen.append(
+                    Seen(
+                        path=self.path,
+                        headers={key.lower(): value for key, value in self.headers.items()},
+                        body=json.loads(raw),
+                        raw=raw,
+                    )
+                )
+                reply = outer._replies.pop(0) if outer._replies else failure(418)
+                outer.arrived.set()
+                self.send_response(reply.status)
+                for key, value in reply.headers.items():
+                    self.send_header(key, value)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                if reply.hold is not None:
+                    self.wfile.flush()
+                    reply.hold.wait(5)
+                for piece in reply.pieces:
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                self.wfile.flush()
+                if reply.cut:
+                    self.close_connection = True
+                    return
+                self.wfile.write(b"0\r\n\r\n")
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        return Handler
+
+
+_HEAD = {"id": "chatcmpl-1", "created": 1, "model": "loopback-1"}
+_USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+_JSON = {"Content-Type": "application/json"}
+_SSE = {"Content-Type": "text/event-stream"}
+
+
+def call(name: str, arguments: str, *, id: str = "call_1") -> dict[str, object]:  # noqa: A002
+    """One tool call as a message holds it."""
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def answer(
+    text: str | None, *, finish: str | None = "stop", usage: Mapping[str, int] | None = _USAGE
+) -> Reply:
+    """A whole answer in one piece."""
+    return _whole({"role": "assistant", "content": text}, finish, usage)
+
+
+def calls(*wanted: dict[str, object]) -> Reply:
+    """A whole turn that asks for calls."""
+    message = {"role": "assistant", "content": None, "tool_calls": list(wanted)}
+    return _whole(message, "tool_calls", _USAGE)
+
+
+def failure(status: int, *, headers: Mapping[str, str] | None = None, text: str = "no") -> Reply:
+    """An HTTP error with OpenAI's body."""
+    body = {"error": {"message": text, "type": "error", "code": None}}
+    return Reply(
+        status=status, headers={**_JSON, **(headers or {})}, pieces=(json.dumps(body).encode(),)
+    )
+
+
+def stream(
+    *deltas: Mapping[str, object],
+    finish: str | None = "stop",
+    usage: Mapping[str, int] | None = _USAGE,
+    done: bool = True,
+    cut: bool = False,
+    hold: threading.Event | None = None,
+) -> Reply:
+    """A streamed answer: one event for each delta, the finish, the usage, and `[DONE]`."""
+    events = [_event([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
+    if finish is not None:
+        events.append(_event([{"index": 0, "delta": {}, "finish_reason": finish}]))
+    if usage is not None:
+        events.append(_event([], usage))
+    if done:
+        events.append(b"data: [DONE]\n\n")
+    return Reply(headers=_SSE, pieces=tuple(events), cut=cut, hold=hold)
+
+
+def _whole(
+    message: Mapping[str, object], finish: str | None, usage: Mapping[str, int] | None
+) -> Reply:
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    body = {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": usage}
+    return Reply(headers=_JSON, pieces=(json.dumps(body).encode(),))
+
+
+def _event(
+    choices: Sequence[Mapping[str, object]], usage: Mapping[str, int] | None = None
+) -> bytes:
+    body = {**_HEAD, "object": "chat.completion.chunk", "choices": choices, "usage": usage}
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
