@@ -1,0 +1,293 @@
+"""Reads pipelines from TOML and checks each within itself. Starts nothing, asks no server.
+
+Every file that a pipeline names is relative to the pipeline's own file and lies in the project.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from orchestrator.agents.budget import Budget
+from orchestrator.agents.model import RECIPE_PROVIDER
+from orchestrator.core.display import safe_line
+from orchestrator.core.documents import Table, read_toml
+from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.nearest import did_you_mean, nearest
+from orchestrator.pipelines.files import ProjectFile, read_project_file
+from orchestrator.pipelines.graph import CycleError, generations
+from orchestrator.pipelines.inputs import PromptError, inputs_in
+from orchestrator.pipelines.spec import (
+    AgentSpec,
+    GrantEntry,
+    GrantSpec,
+    InputSpec,
+    InputType,
+    InputValue,
+    PipelineSpec,
+)
+from policies.limits import PolicyLimits
+from policies.patterns import PatternError, expand_braces, parse_uri_pattern
+
+__all__ = ["AGENTS_MAX", "INPUTS_MAX", "load_pipeline"]
+
+AGENTS_MAX: Final = 100
+"""Agents of one pipeline: more are not read by anybody before they run."""
+INPUTS_MAX: Final = 100
+"""Inputs of one pipeline."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_TITLE_CHARS_MAX: Final = 128
+_PROVIDER: Final = re.compile(r"[a-z][a-z0-9_.-]*")
+_PARENT: Final = "parent"
+"""What the session's own agent is called; a pipeline's cannot be."""
+_GRANT_KINDS: Final = ("tools", "resources", "prompts", "delegate")
+_POLICY_LIMITS: Final = PolicyLimits()
+
+
+def load_pipeline(path: Path, *, root: Path | None = None) -> PipelineSpec:
+    """Read a pipeline and everything that it names. `root` is the project; else the file's folder.
+
+    Raises ConfigError, with file and line and the nearest right name: for TOML that is none, an
+    unknown key or agent or input, a wrong type, a missing file, one outside of the project, a
+    circle of needs, and a model that is none.
+    """
+    project = root if root is not None else path.parent
+    file = read_project_file(path.name, folder=path.parent, root=project, where=Where(str(path)))
+    return _Reading(file, read_toml(file.content, str(path)).table(), project).pipeline()
+
+
+class _Reading:
+    """One pipeline, being read."""
+
+    def __init__(self, file: ProjectFile, table: Table, root: Path) -> None:
+        self._file = file
+        self._table = table
+        self._root = root
+        self._recipes: dict[str, ProjectFile] = {}
+
+    def pipeline(self) -> PipelineSpec:
+        table = self._table
+        table.only(("remit", "name", "servers", "policy", "inputs", "agents"))
+        if table.integer("remit") != 1:
+            raise table.error("a pipeline of another version of remit", "remit", fix="remit = 1")
+        name = table.text("name")
+        if not 0 < len(name) <= _TITLE_CHARS_MAX:
+            raise table.error(f"a name has 1 to {_TITLE_CHARS_MAX} characters", "name")
+        inputs = tuple(self._inputs())
+        agents = self._agents([item.name for item in inputs])
+        servers = table.text("servers", None)
+        return PipelineSpec(
+            name=name,
+            file=self._file,
+            inputs=inputs,
+            agents=agents,
+            order=self._order(agents),
+            servers=None if servers is None else self._named(servers, table.where("servers")),
+            policies=tuple(
+                self._named(text, table.document.where(("policy", number)))
+                for number, text in enumerate(table.strings("policy", ()))
+            ),
+            recipes=MappingProxyType(dict(self._recipes)),
+        )
+
+    def _named(self, text: str, where: Where) -> ProjectFile:
+        return read_project_file(text, folder=self._file.path.parent, root=self._root, where=where)
+
+    def _inputs(self) -> list[InputSpec]:
+        tables = self._table.optional("inputs")
+        if tables is None:
+            return []
+        if len(tables) > INPUTS_MAX:
+            raise self._table.error(f"more than {INPUTS_MAX} inputs", "inputs")
+        found: list[InputSpec] = []
+        for name, table in tables.tables():
+            if not _INPUT_NAME.fullmatch(name):
+                raise tables.error(
+                    f"not a name for an input: {_shown(name)}",
+                    name,
+                    fix="use letters, digits and _, at most 64",
+                )
+            table.only(("type", "default"))
+            kind = InputType(
+                table.choice("type", [item.value for item in InputType], InputType.TEXT.value)
+            )
+            default = _default(table, kind)
+            found.append(InputSpec(name=name, type=kind, where=table.where(), default=default))
+        return found
+
+    def _agents(self, inputs: Collection[str]) -> tuple[AgentSpec, ...]:
+        tables = self._table.table("agents")
+        if not 0 < len(tables) <= AGENTS_MAX:
+            raise self._table.error(f"a pipeline has 1 to {AGENTS_MAX} agents", "agents")
+        return tuple(self._agent(name, table, tables, inputs) for name, table in tables.tables())
+
+    def _agent(self, name: str, table: Table, agents: Table, inputs: Collection[str]) -> AgentSpec:
+        if not _NAME.fullmatch(name) or name == _PARENT:
+            raise agents.error(
+                f"not a name for an agent: {_shown(name)}",
+                name,
+                fix=f"use letters, digits, - and _, at most 64, and not {_PARENT!r}",
+            )
+        table.only(("role", "model", "prompt", "needs", "grant", "budget"))
+        return AgentSpec(
+            name=name,
+            role=table.text("role", name),
+            model=self._model(table),
+            prompt=_prompt(table, inputs),
+            needs=_needs(name, table, tuple(agents)),
+            grant=_grant(table),
+            budget=_budget(table),
+            where=table.where(),
+            role_where=table.where("role"),
+        )
+
+    def _model(self, table: Table) -> str | None:
+        text = table.text("model", None)
+        if text is None:
+            return None
+        provider, _, name = text.partition(":")
+        if not name or not _PROVIDER.fullmatch(provider):
+            near = nearest(provider, (RECIPE_PROVIDER,))
+            raise table.error(
+                f"{_shown(text)} names no model",
+                "model",
+                fix=f"did you mean '{near}:FILE.py:FUNCTION'?"
+                if near
+                else "write recipe:FILE.py:FUNCTION or PROVIDER:NAME",
+            )
+        if provider == RECIPE_PROVIDER:
+            self._add_recipe(name, table)
+        elif nearest(provider, (RECIPE_PROVIDER,)) is not None:
+            # No provider is called nearly so, and it would fail only once a model is called.
+            raise table.error(
+                f"{_shown(text)} names no model",
+                "model",
+                fix=f"did you mean '{RECIPE_PROVIDER}:{safe_line(name)}'?",
+            )
+        return text
+
+    def _add_recipe(self, name: str, table: Table) -> None:
+        file, _, function = name.rpartition(":")
+        if not file.endswith(".py") or not function.isidentifier():
+            raise table.error(
+                f"{_shown(name)} names no recipe", "model", fix="write recipe:FILE.py:FUNCTION"
+            )
+        if file not in self._recipes:
+            self._recipes[file] = self._named(file, table.where("model"))
+
+    def _order(self, agents: tuple[AgentSpec, ...]) -> tuple[tuple[str, ...], ...]:
+        try:
+            return generations({agent.name: agent.needs for agent in agents})
+        except CycleError as error:
+            raise ConfigError(
+                f"agents wait for one another in a circle: {error}",
+                code="E-PIPELINE-CYCLE",
+                fix="take one name out of one of the `needs`",
+                where=self._table.document.where(("agents", error.names[0], "needs")),
+            ) from None
+
+
+def _default(table: Table, kind: InputType) -> InputValue | None:
+    match kind:
+        case InputType.TEXT | InputType.PATH:
+            return table.text("default", None)
+        case InputType.INTEGER:
+            return table.integer("default", None)
+        case InputType.BOOLEAN:
+            return table.flag("default", None)
+
+
+def _prompt(table: Table, inputs: Collection[str]) -> str:
+    text = table.text("prompt", "")
+    try:
+        used = inputs_in(text)
+    except PromptError as error:
+        raise table.error(str(error), "prompt", fix=error.fix) from None
+    for name in used:
+        if name not in inputs:
+            raise table.error(
+                f"the prompt uses an input that is not declared: {_shown(name)}",
+                "prompt",
+                fix=did_you_mean(name, inputs) or f"add [inputs.{name}]",
+            )
+    return text
+
+
+def _needs(name: str, table: Table, agents: Collection[str]) -> tuple[str, ...]:
+    needs = table.strings("needs", ())
+    for number, other in enumerate(needs):
+        where = table.document.where((*table.keys, "needs", number))
+        if other not in agents:
+            raise ConfigError(
+                f"agent {name!r} needs {_shown(other)}, which is no agent here",
+                code="E-PIPELINE-AGENT",
+                fix=did_you_mean(other, [agent for agent in agents if agent != name]),
+                where=where,
+            )
+        if other in needs[:number]:
+            raise ConfigError(
+                f"agent {name!r} needs {other!r} twice", code="E-PIPELINE-AGENT", where=where
+            )
+    return needs
+
+
+def _grant(table: Table) -> GrantSpec | None:
+    grant = table.optional("grant")
+    if grant is None:
+        return None
+    grant.only(_GRANT_KINDS)
+    return GrantSpec(
+        tools=_entries(grant, "tools"),
+        resources=_entries(grant, "resources"),
+        prompts=_entries(grant, "prompts"),
+        delegate=_entries(grant, "delegate"),
+    )
+
+
+def _entries(grant: Table, kind: str) -> tuple[GrantEntry, ...]:
+    found: list[GrantEntry] = []
+    for number, text in enumerate(grant.strings(kind, ())):
+        where = grant.document.where((*grant.keys, kind, number))
+        server, _, pattern = text.partition("/")
+        try:
+            if not _NAME.fullmatch(server) or not pattern:
+                raise PatternError("write server/pattern, like git/git_log or git/git_*")
+            if kind == "resources":
+                parse_uri_pattern(pattern, _POLICY_LIMITS)
+            else:
+                expand_braces(pattern, _POLICY_LIMITS)
+        except PatternError as error:
+            raise ConfigError(
+                f"{_shown(text)} grants nothing",
+                code="E-PIPELINE-GRANT",
+                fix=str(error),
+                where=where,
+            ) from None
+        found.append(GrantEntry(server=server, pattern=pattern, where=where))
+    return tuple(found)
+
+
+def _budget(table: Table) -> Budget:
+    budget = table.optional("budget")
+    if budget is None:
+        return Budget()
+    budget.only(("turns", "calls", "tokens", "usd", "seconds"))
+    for name in budget:
+        if budget.number(name) < 0:
+            raise budget.error(f"{name} of a budget cannot be negative", name)
+    return Budget(
+        turns=budget.integer("turns", None),
+        calls=budget.integer("calls", None),
+        tokens=budget.integer("tokens", None),
+        usd=budget.number("usd", None),
+        seconds=budget.number("seconds", None),
+    )
+
+
+def _shown(text: str) -> str:
+    return f"'{safe_line(text, reveal=True, chars_max=120)}'"
