@@ -59,7 +59,7 @@ class Plan:
         lines = [f"pipeline {safe_line(self.pipeline, reveal=True)}"]
         for agent in self.agents:
             after = f", after {', '.join(agent.needs)}" if agent.needs else ""
-            model = safe_line(agent.model, reveal=True)
+            model = safe_line(agent.model, reveal=True) or "no model"
             lines.append("")
             lines.append(f"{agent.name} (role {safe_line(agent.role)}, {model}{after})")
             spent = _budget_json(agent.budget)
@@ -121,6 +121,8 @@ def _verdict(row: Row) -> str:
 
 
 def _reason(row: Row) -> str:
+    if not row.granted:
+        return "left out by the grant"
     if row.rule:
         return f"by {safe_line(row.rule)}"
     return "by its arguments" if len(row.effects) > 1 else "no rule"
