@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import TypeVar
 
-__all__ = ["CountingIds", "Deadlock", "LoopClock", "SeededLoop", "run_seeded"]
+__all__ = ["CountingIds", "Deadlock", "LoopClock", "SeededLoop", "elapse", "run_seeded"]
 
 T = TypeVar("T")
 
@@ -112,6 +112,14 @@ def run_seeded(
         return result
     finally:
         loop.close()
+
+
+async def elapse(seconds: float) -> None:
+    """Let virtual time pass. Raises RuntimeError on a loop whose time is real: tests do not sleep."""
+    if not isinstance(asyncio.get_running_loop(), SeededLoop):
+        message = "elapse is for seeded loops only"
+        raise RuntimeError(message)
+    await asyncio.sleep(seconds)
 
 
 class LoopClock:

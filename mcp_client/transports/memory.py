@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,6 +69,7 @@ class MemoryTransport:
         self._sink: FrameSink | None = None
         self._allowance: int | None = None
         self._take_bytes_max: int | None = None
+        self._on_the_way: deque[bytes] = deque()
         self._steps = 0
         self._flush_due = False
         self._lost = False
@@ -160,9 +162,11 @@ class MemoryTransport:
             raise BlockingIOError
         data = bytes(view[:count])
         self.writes.append(WireWrite(self._steps, data))
-        self._reactor.soon(self._arrive, data)
+        self._on_the_way.append(data)
+        self._reactor.soon(self._arrive)
         return count
 
-    def _arrive(self, data: bytes) -> None:
-        for frame in self._to_server.feed(data):
+    def _arrive(self) -> None:
+        # Which write arrives is the queue's to say: a simulation shuffles steps, a pipe never bytes.
+        for frame in self._to_server.feed(self._on_the_way.popleft()):
             self._far_end.frame_arrived(frame)

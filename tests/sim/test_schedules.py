@@ -1,0 +1,71 @@
+"""Seeded schedules of the whole road: nothing begins after it was taken back, and everything ends."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from orchestrator.testing import run_seeded
+from tests.sim.judge import calls_on_the_wire, violations
+from tests.sim.world import Recorded, World
+
+SCHEDULES = int(os.environ.get("REMIT_SIM_SCHEDULES", "1000"))
+"""How many seeds are run; more for a soak."""
+FIRST = int(os.environ.get("REMIT_SIM_SEED", "0"))
+"""Where to begin: the seed that a failure names, to replay it alone with one schedule."""
+BLOCK = 100
+
+
+def run(seed: int) -> World:
+    """Run one schedule. Raises AssertionError that names the seed, which replays it."""
+    world = World(seed)
+    try:
+        run_seeded(seed, world.run)
+        wrong = violations(world.journal)
+        assert not wrong, wrong
+    except BaseException as error:
+        replay = f"REMIT_SIM_SEED={seed} REMIT_SIM_SCHEDULES=1 pytest tests/sim"
+        message = f"seed {seed}: {error!r}; replay with {replay}"
+        raise AssertionError(message) from error
+    return world
+
+
+@pytest.mark.sim
+@pytest.mark.requirement("I1")
+@pytest.mark.requirement("I5")
+@pytest.mark.requirement("I23")
+@pytest.mark.parametrize("block", range((SCHEDULES + BLOCK - 1) // BLOCK))
+def test_no_call_begins_after_its_authority_is_gone_and_every_call_ends(block: int) -> None:
+    start = block * BLOCK
+    for seed in range(FIRST + start, FIRST + min(start + BLOCK, SCHEDULES)):
+        run(seed)
+
+
+@pytest.mark.sim
+def test_the_same_seed_gives_the_same_schedule() -> None:
+    assert run(7).journal.events == run(7).journal.events
+
+
+@pytest.mark.sim
+def test_the_schedules_reach_what_they_are_for() -> None:
+    worlds = [run(seed) for seed in range(60)]
+
+    kinds = {
+        str(event.fields.get("reason", event.kind))
+        for world in worlds
+        for event in world.journal.events
+        if isinstance(event, Recorded)
+    }
+    assert sum(1 for world in worlds for _ in calls_on_the_wire(world.journal)) > 1_000
+    assert sum(world.receipts for world in worlds) > 30
+    assert kinds >= {
+        "agent_cancelled",
+        "server_removed",
+        "server_disconnected",
+        "session_closed",
+        "policy_changed",
+        "definition_changed",
+        "forbidden",
+        "answer_dropped",
+    }
