@@ -122,3 +122,4 @@ Event: TypeAlias = (
     | InitializeAnswered
     | HandshakeFailed
 )
+"""Anything that a frame can mean."""

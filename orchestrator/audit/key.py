@@ -14,6 +14,7 @@ from orchestrator.core.errors import ConfigError, Where
 __all__ = ["KEY_BYTES", "digest_arguments", "load_or_create_key"]
 
 KEY_BYTES: Final = 32
+"""The size of a key: a digest's, so that guessing it is no easier than breaking the hash."""
 _PERSON: Final = b"remit-arguments"
 
 

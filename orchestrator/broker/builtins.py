@@ -56,3 +56,4 @@ list_capabilities = BuiltinTool(
     description="List what this agent may call, what needs a person's consent, and what was lost.",
     run=_list_capabilities,
 )
+"""An agent's own view: no name in it that the policy denies."""

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 APPROVE_FLAG: Final = "--approve"
+"""The option that approves by digest where nobody can be asked."""
 PREFIX_DIGITS_MIN: Final = 12
 """48 bits: a hostile project cannot make a second content for them while nobody looks."""
 RECORDS_MAX: Final = 2_000

@@ -11,8 +11,12 @@ import pytest
 from tests.architecture.sources import PACKAGES, Source, source_from, sources
 
 MODULE_LINES_MAX: Final = 500
+TEST_LINES_MAX: Final = 600
+"""A test module is a list without branches; it may be longer before it hides something."""
 FUNCTION_LINES_MAX: Final = 60
 FIRST_LINE_WORDS_MIN: Final = 3
+NAME_TABLES: Final = ("orchestrator.telemetry.names",)
+"""Constants that name other people's names: the first lines of the module say whose."""
 RECIPES: Final = ("orchestrator.cli.demo.recipes",)
 """Files as a project has them: loaded by function name, imported by nobody."""
 
@@ -23,7 +27,7 @@ def modules_too_long(files: Iterable[Source]) -> Iterator[str]:
     """Modules that should have been split."""
     for source in files:
         lines = len(source.text.splitlines())
-        if lines > MODULE_LINES_MAX:
+        if lines > (TEST_LINES_MAX if source.path.startswith("tests/") else MODULE_LINES_MAX):
             yield f"{source.path} has {lines} lines"
 
 
@@ -91,6 +95,8 @@ def is_program(source: Source) -> bool:
 def undocumented_names(files: Iterable[Source]) -> Iterator[str]:
     """Names in `__all__` without a docstring; for a constant, the string that follows it."""
     for source in files:
+        if source.module in NAME_TABLES:
+            continue
         documented = dict(documented_names(source.tree))
         for name in public_names(source) or ():
             if not documented.get(name, True):
