@@ -402,7 +402,7 @@ def _digest(
     return whole.hexdigest()
 
 
-_NO_FILE: Final = Place("(no policy file)", 0)
+_NO_FILE: Final = Place("no policy file", 0)
 
 ASK_ALL: Final = PolicySet(
     (

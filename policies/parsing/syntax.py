@@ -56,7 +56,7 @@ arg: "arg" "(" (POINTER | STRING) ")"
 literal: STRING | NUMBER | TRUE | FALSE | NULL
 
 NAME: /[A-Za-z0-9_][A-Za-z0-9_.-]*/
-NAMES: /\/(?:[A-Za-z0-9_.*-]|\{[^{}\n]*\})+/
+NAMES: /\/(?:[A-Za-z0-9_.*-]|\{[^{}\n]*\}|\{[^{}\n]*\{[^\n]*)+/
 POINTER: /\/[^\s()"',]*/
 STRING: /"(?:[^"\\\n]|\\.)*"/
 NUMBER: /-?[0-9]+(?:\.[0-9]+)?(?![A-Za-z0-9_])/
@@ -71,6 +71,15 @@ _WORDS: Final = (
     *(word.value.upper() for word in (*Effect, *Operation, *Kind)),
     *("TRUE", "FALSE", "NULL"),
 )
+_SLIPS: Final = {
+    "=": "==",
+    "===": "==",
+    "=<": "<=",
+    "=>": ">=",
+    "<>": "!=",
+    "&&": "and",
+    "||": "or",
+}
 _READABLE: Final = {
     **{name: f"`{text}`" for name, text in _SYMBOLS.items()},
     "ANY_SERVER": "`any server`",
@@ -81,7 +90,7 @@ _READABLE: Final = {
     "STRING": "a string in double quotes",
     "$END": "the end of the file",
 }
-_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*|[=!<>]+|\S?")
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*|[=!<>&|]+|\S?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +189,20 @@ def _syntax_error(text: str, place: Place, terminals: set[str]) -> PolicyError:
     wrong = found[0] if found else ""
     shown = tuple(sorted({_shown(name) for name in terminals - {"STARRED"}}))
     if not wrong:
-        message = "the file ends too early" if text.strip() else "there is no policy in this file"
+        empty = terminals == {"_POLICY"}
+        message = "there is no policy in this file" if empty else "the file ends too early"
     elif wrong == '"' and not re.match(r'"(?:[^"\\]|\\.)*"', rest):
         message, shown = 'a string without its closing `"`', ()
     else:
         message = f"unexpected `{wrong}`" if wrong.isprintable() else "an unexpected character"
     words = [_plain(name) for name in terminals if name in _SYMBOLS or _is_word(name)]
+    slip = _SLIPS.get(wrong, "")
+    nearest = slip if slip in words else nearest_word(wrong, words) if wrong else ""
     return PolicyError(
         message,
         place=place,
         expected=shown,
-        nearest=nearest_word(wrong, words) if wrong else "",
+        nearest=nearest,
         excerpt=excerpt_of(text, place),
     )
 
