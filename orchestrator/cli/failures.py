@@ -19,6 +19,7 @@ from orchestrator.core.errors import (
     RemitError,
     Where,
 )
+from orchestrator.core.groups import sole_cause
 
 __all__ = ["INTERNAL", "USAGE", "Failure", "failure_of", "render_traceback"]
 
@@ -83,7 +84,8 @@ class Failure:
 
 def failure_of(error: BaseException) -> Failure:
     """Return what is shown of an error. A group of errors with a single cause is that cause."""
-    error = _single_cause(error)
+    if isinstance(error, BaseExceptionGroup):
+        error = sole_cause(cast("BaseExceptionGroup[BaseException]", error))
     if isinstance(error, RemitError):
         return _of_remit(error)
     if isinstance(error, click.ClickException):
@@ -101,15 +103,6 @@ def render_traceback(error: BaseException) -> str:
     """Return the whole traceback, safe for a terminal: messages may quote anything."""
     text = "".join(traceback.format_exception(error))
     return safe_text(text, reveal=True, chars_max=_TEXT_CHARS_MAX)
-
-
-def _single_cause(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        if len(group.exceptions) > 1:
-            return group
-        error = next(iter(group.exceptions))
-    return error
 
 
 def _of_remit(error: RemitError) -> Failure:

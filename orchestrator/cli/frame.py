@@ -93,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return ExitCode.USAGE.value
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # the last place for errors
+    # the last place for errors; a group may hold an interrupt
+    except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001
         return _tell(error, words)
     return result if isinstance(result, int) else ExitCode.OK.value
 

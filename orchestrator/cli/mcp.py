@@ -1,0 +1,129 @@
+"""`remit mcp`: the configured servers and how they stand. Starts none of them, and shows no secret.
+
+Of an entry only its label, its state and its command's name are printed: arguments, variables and
+addresses may hold credentials, and so may what is wrong with them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from orchestrator.cli.groups import Group
+from orchestrator.cli.options import json_option, print_json, print_text
+from orchestrator.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from orchestrator.sessions.approvals import ApprovalBook
+    from orchestrator.sessions.configuration import ServerEntry, ServersFile
+
+__all__ = ["list_servers", "mcp"]
+
+_DIGEST_SHOWN: Final = 12
+_COLUMNS: Final = ("name", "origin", "state", "digest", "command")
+
+
+@click.group(cls=Group, short_help="Look at the configured servers.")
+def mcp() -> None:
+    """Look at the configured servers."""
+
+
+@mcp.command("list", short_help="List the configured servers and how they stand.")
+@click.option(
+    "--servers",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The project's servers file; by default `.mcp.json` here, where there is one.",
+)
+@json_option
+@click.pass_context
+def list_servers(context: click.Context, servers: Path | None, as_json: bool) -> None:
+    """List the configured servers and how they stand. Starts none of them.
+
+    States: approved, pending, changed, rejected; config_error, unsupported, disabled.
+    """
+    import os
+
+    from orchestrator.sessions.approvals import ApprovalStore
+    from orchestrator.sessions.state import StatePaths
+
+    paths = StatePaths.from_environment(os.environ)
+    file = servers or Path(".mcp.json")
+    folder = file.resolve().parent
+    found = _configured(
+        profile=paths.config / "mcp.json",
+        project=file if servers is not None or file.exists() else None,
+        folder=folder,
+    )
+    book = ApprovalStore(paths.approvals).book(folder)
+    rows = [_row(entry, book) for entry in found.entries]
+    if as_json:
+        print_json({"servers": rows})
+    elif rows:
+        print_text(_aligned([_COLUMNS, *(tuple(row[name] for name in _COLUMNS) for row in rows)]))
+    else:
+        print_text("no servers are configured", to_stderr=True)
+    context.exit(ExitCode.OK.value)
+
+
+def _configured(*, profile: Path, project: Path | None, folder: Path) -> ServersFile:
+    """Read the profile's and the project's entries. Raises ConfigError."""
+    import os
+
+    from orchestrator.sessions.approvals import Origin
+    from orchestrator.sessions.configuration import (
+        ServersFile,
+        ServersSource,
+        load_servers,
+        merge_servers,
+    )
+
+    def load(path: Path | None, origin: Origin) -> ServersFile:
+        if path is None:
+            return ServersFile()
+        return load_servers(
+            path,
+            ServersSource(origin=origin, project=folder, home=Path.home(), environ=os.environ),
+        )
+
+    return merge_servers(
+        load(profile if profile.exists() else None, Origin.PROFILE),
+        load(project, Origin.PROJECT),
+    )
+
+
+def _row(entry: ServerEntry, book: ApprovalBook) -> dict[str, str]:
+    return {
+        "name": entry.name,
+        "origin": entry.origin.value,
+        "state": _state(entry, book),
+        "problem": entry.problem.code if entry.problem is not None else "",
+        "digest": entry.digest[:_DIGEST_SHOWN],
+        "command": _program(entry),
+    }
+
+
+def _state(entry: ServerEntry, book: ApprovalBook) -> str:
+    from orchestrator.sessions.configuration import EntryState, server_item
+
+    if entry.state is not EntryState.READY:
+        return entry.state.value
+    return book.state(server_item(entry)).value
+
+
+def _program(entry: ServerEntry) -> str:
+    """Return the name of the program as the file has it, unexpanded, without a word after it."""
+    words = str(entry.raw.get("command", "")).split()
+    if not words or "=" in words[0] or "${" in words[0]:
+        return "-"
+    return words[0].replace("\\", "/").rpartition("/")[2] or "-"
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )

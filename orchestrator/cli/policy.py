@@ -1,0 +1,155 @@
+"""`remit policy`: checks policy files and explains decisions. Starts nothing and changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+import click
+
+from orchestrator.cli.groups import Group
+from orchestrator.cli.options import json_option, print_json, print_text, split_pairs
+from orchestrator.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from policies import Effect
+
+__all__ = ["check", "explain", "policy"]
+
+_FILES = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+)
+_PARAMETERS = click.option(
+    "--param",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What ${NAME} stands for. May be given several times.",
+)
+
+
+@click.group(cls=Group, short_help="Check policies, explain decisions.")
+def policy() -> None:
+    """Check policies, explain decisions."""
+
+
+@policy.command(short_help="Find what is wrong in policy files.")
+@_FILES
+@_PARAMETERS
+@click.option(
+    "--servers",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Check the names of servers, and of tools already shown to you, by this file.",
+)
+@click.option(
+    "--role-use",
+    "roles",
+    multiple=True,
+    metavar="ROLE",
+    help="A role that an agent has. May be given several times.",
+)
+@json_option
+@click.pass_context
+def check(
+    context: click.Context,
+    files: tuple[Path, ...],
+    parameters: tuple[str, ...],
+    servers: Path | None,
+    roles: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Find what is wrong in policy files.
+
+    A parameter without a value is checked with its name in its place. Exit code 2 if there is an
+    error; warnings leave it at 0.
+    """
+    from orchestrator.cli.checking import check_files
+
+    report = check_files(
+        files, parameters=split_pairs("--param", parameters), servers=servers, roles=roles
+    )
+    if as_json:
+        print_json(report.to_json())
+    else:
+        if report.findings:
+            print_text(report.findings_text(), to_stderr=True)
+        print_text(report.last_line(), to_stderr=not report.ok)
+    context.exit(ExitCode.OK.value if report.ok else ExitCode.USAGE.value)
+
+
+@policy.command(short_help="Say what a call would be answered, and by which rule.")
+@_FILES
+@click.option("--role", required=True, metavar="ROLE", help="The role of the agent.")
+@click.option("--agent", default="", metavar="AGENT", help="The agent's name.")
+@click.option(
+    "--depth",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="How far the agent is below the parent's own, which has 0.",
+)
+@click.option(
+    "--call", "target", required=True, metavar="SERVER/TOOL", help="The tool to be called."
+)
+@click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An argument: a JSON value, else text. May be given several times.",
+)
+@_PARAMETERS
+@json_option
+@click.pass_context
+def explain(
+    context: click.Context,
+    files: tuple[Path, ...],
+    role: str,
+    agent: str,
+    depth: int,
+    target: str,
+    arguments: tuple[str, ...],
+    parameters: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Say what a call would be answered, and by which rule.
+
+    Exit code 0 for permit, 3 for forbid, 4 for ask.
+    """
+    from orchestrator.cli.checking import read_argument, read_sources
+    from policies import Context, Operation, Principal, Request, Resource, explain, load
+
+    server, slash, tool = target.partition("/")
+    if not server or not slash or not tool:
+        raise click.UsageError(f"--call needs SERVER/TOOL, not {target!r}", context)
+    values = {name: read_argument(text) for name, text in split_pairs("--arg", arguments).items()}
+    rules = load(read_sources(files), split_pairs("--param", parameters))
+    explanation = explain(
+        rules,
+        Request(
+            principal=Principal(role=role, agent=agent, depth=depth),
+            action=Operation.CALL,
+            resource=Resource(server, "tool", tool),
+            context=Context(values),
+        ),
+    )
+    if as_json:
+        print_json(explanation.to_json())
+    else:
+        print_text(explanation.to_text())
+    context.exit(_exit_code(explanation.decision.effect).value)
+
+
+def _exit_code(effect: Effect) -> ExitCode:
+    from policies import Effect
+
+    match effect:
+        case Effect.PERMIT:
+            return ExitCode.OK
+        case Effect.ASK:
+            return ExitCode.INPUT_REQUIRED
+        case Effect.FORBID:
+            return ExitCode.DENIED
+        case _:
+            assert_never(effect)
