@@ -88,3 +88,13 @@ def test_one_character_too_many_is_cut_and_marked() -> None:
     assert names[fits] == f"mcp_s_{fits.tool}"
     assert len(names[too_long]) == NAME_CHARS_MAX
     assert re.search(r"_[0-9a-f]{10}\Z", names[too_long])
+
+
+def test_two_tools_made_to_share_a_short_suffix_both_get_a_long_one() -> None:
+    first, second = key("s", "\u59d1\u4ebd"), key("s", "\u7081\u4e44")  # found by a search
+    assert model_names([first])[first] == model_names([second])[second]
+
+    names = model_names([first, second])
+
+    assert names[first] != names[second]
+    assert all(re.search(r"_[0-9a-f]{40}\Z", name) for name in names.values())
