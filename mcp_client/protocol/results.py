@@ -55,14 +55,15 @@ def read_tool_result(result: object, limits: ClientLimits, *, server: str = "") 
     blocks = cast("list[object]", content)
     if len(blocks) > limits.content_blocks_max:
         raise _broken(f"a result has more than {limits.content_blocks_max} blocks", server)
-    is_error = members.get("isError", False)
-    if not isinstance(is_error, bool):
+    is_error = members.get("isError")
+    # null is what some servers write where they mean nothing
+    if not isinstance(is_error, bool | None):
         raise _broken("isError is true or false", server)
     return ToolResult(
         blocks=tuple([_checked(block) for block in blocks]),
         structured=members.get("structuredContent"),
         has_structured=has_structured,
-        is_error=is_error,
+        is_error=is_error is True,
     )
 
 
@@ -79,7 +80,8 @@ def _checked(block: object) -> Mapping[str, object]:
     if check is None:
         return _quarantine("a content block of an unknown type")
     reason = check(members)
-    if not reason and "annotations" in members and as_object(members["annotations"]) is None:
+    annotations = members.get("annotations")
+    if not reason and annotations is not None and as_object(annotations) is None:
         reason = "the annotations of a content block are an object"
     return _quarantine(reason) if reason else members
 

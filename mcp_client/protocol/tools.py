@@ -105,10 +105,12 @@ def _text(members: Mapping[str, object], name: str) -> str:
 
 
 def _fault_of_texts(members: Mapping[str, object]) -> str:
+    # null is what some servers write where they mean nothing
     for name in ("title", "description"):
-        if not isinstance(members.get(name, ""), str):
+        if not isinstance(members.get(name), str | None):
             return f"its {name} is not a text"
-    if as_object(members.get("annotations", {})) is None:
+    annotations = members.get("annotations")
+    if annotations is not None and as_object(annotations) is None:
         return "its annotations are not an object"
     return ""
 

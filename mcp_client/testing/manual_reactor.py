@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Generator
-from typing import Generic, TypeVar, TypeVarTuple, cast
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
+from typing import Any, Generic, NoReturn, TypeVar, TypeVarTuple, cast
 
 import anyio
-
-from mcp_client.net.reactor import Waiter
+import anyio.lowlevel
 
 __all__ = ["ManualReactor"]
 
@@ -83,8 +83,8 @@ class ManualReactor:
         heapq.heappush(self._timers, (when, next(self._order), timer))
         return timer
 
-    def waiter(self) -> Waiter[T]:  # pyright: ignore[reportInvalidTypeVarUse]  # by its use
-        """Return a new waiter."""
+    def waiter(self) -> _ManualWaiter[Any]:
+        """Return a new waiter, of the type that its use gives it."""
         return _ManualWaiter()
 
     def watch_read(self, fd: int, fn: Callable[[], object], /) -> None:
@@ -121,6 +121,25 @@ class ManualReactor:
         while self.step():
             pass
 
+    async def finish(self, fn: Callable[[], Awaitable[T]]) -> T:
+        """Run an async function to its end, with steps taken whenever it waits for one."""
+        ended: list[Callable[[], T]] = []
+
+        async def running() -> None:
+            try:
+                value = await fn()
+            except Exception as error:  # noqa: BLE001  # raised again, where it was asked for
+                ended.append(partial(_raise, error))
+            else:
+                ended.append(lambda: value)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(running)
+            while not ended:
+                self.run()
+                await anyio.lowlevel.checkpoint()
+        return ended[0]()
+
     def advance(self, seconds: float) -> None:
         """Take steps until there are none, with the time moved on, timer by timer."""
         end = self._now + seconds
@@ -132,3 +151,7 @@ class ManualReactor:
                 timer.fn()
             self.run()
         self._now = end
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

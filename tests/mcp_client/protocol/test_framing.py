@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mcp_client.protocol.errors import FrameTooLargeError
+from mcp_client.protocol.framing import LineFramer
+
+RECORDED = (
+    b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    b"\n"
+    b'{"jsonrpc":"2.0","id":2,"result":{"text":"\xc3\xa9\xe2\x82\xac"}}\r\n'
+    b"  \t \r\n"
+    b"npm WARN something\n"
+    b" {}\n"
+    b'{"jsonrpc":"2.0","method":"notifications/progress"}\n'
+)
+FRAMES = [
+    b'{"jsonrpc":"2.0","id":1,"result":{}}',
+    b'{"jsonrpc":"2.0","id":2,"result":{"text":"\xc3\xa9\xe2\x82\xac"}}',
+    b"npm WARN something",
+    b" {}",
+    b'{"jsonrpc":"2.0","method":"notifications/progress"}',
+]
+
+
+def fed(pieces: list[bytes], frame_bytes_max: int = 1_000) -> list[bytes]:
+    framer = LineFramer(frame_bytes_max)
+    return [frame for piece in pieces for frame in framer.feed(piece)]
+
+
+@pytest.mark.requirement("T-1")
+def test_whole_lines_are_frames_without_their_newlines() -> None:
+    assert fed([RECORDED]) == FRAMES
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 64])
+def test_a_stream_cut_into_equal_pieces_gives_the_same_frames(size: int) -> None:
+    pieces = [RECORDED[at : at + size] for at in range(0, len(RECORDED), size)]
+
+    assert fed(pieces) == FRAMES
+
+
+@pytest.mark.parametrize("at", range(len(RECORDED) + 1))
+def test_a_stream_cut_in_two_anywhere_gives_the_same_frames(at: int) -> None:
+    assert fed([RECORDED[:at], RECORDED[at:]]) == FRAMES
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    stream=st.lists(st.sampled_from([b"{", b"}", b"\n", b"\r", b" ", b"\xef\xbb\xbf", b"x"])).map(
+        b"".join
+    ),
+    cuts=st.lists(st.integers(0, 60)),
+)
+def test_every_split_of_any_stream_gives_the_same_frames(stream: bytes, cuts: list[int]) -> None:
+    edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    pieces = [stream[a:b] for a, b in pairwise(edges)]
+
+    assert fed(pieces) == fed([stream])
+
+
+def test_a_line_without_its_newline_is_kept_and_counted() -> None:
+    framer = LineFramer(10)
+
+    assert framer.feed(b"abc") == []
+    assert framer.buffered == 3
+
+
+def test_a_frame_of_exactly_the_bound_passes() -> None:
+    assert fed([b"12345", b"67890\n"], frame_bytes_max=10) == [b"1234567890"]
+
+
+@pytest.mark.requirement("S-29")
+@pytest.mark.parametrize(
+    "pieces",
+    [[b"12345678901\n"], [b"12345678901"], [b"1234567890", b"1"], [b"1234567890", b"1\n"]],
+)
+def test_a_frame_one_byte_over_the_bound_is_refused(pieces: list[bytes]) -> None:
+    with pytest.raises(FrameTooLargeError):
+        fed(pieces, frame_bytes_max=10)
+
+
+def test_an_endless_line_is_refused_before_more_than_the_bound_is_kept() -> None:
+    framer = LineFramer(100)
+    for _ in range(3):
+        framer.feed(b"x" * 30)
+
+    with pytest.raises(FrameTooLargeError):
+        framer.feed(b"x" * 30)
+    assert framer.buffered == 90
