@@ -1,0 +1,157 @@
+"""Why a decision is what it is."""
+
+from __future__ import annotations
+
+import json
+
+from policies import Operation, explain
+from tests.policies.support import EXAMPLE, example, loaded, request
+
+
+def test_the_deciding_rule_is_named_with_its_line():
+    explanation = explain(example(), request("git/git_log", role="historian"))
+
+    assert explanation.to_text() == (
+        'permit: call on git/git_log for role historian\n  by permit "read-git" (release.policy:5)'
+    )
+
+
+def test_a_decision_is_the_one_that_decide_makes():
+    asked = request("mail/send", {"to": "you"})
+
+    assert explain(example(), asked).decision == example().decide(asked)
+
+
+def test_losing_rules_are_listed():
+    explanation = explain(example(), request("mail/send", {"to": "you"}))
+
+    assert [reason.rule for reason in explanation.deciding] == ["mail"]
+    assert [reason.rule for reason in explanation.losing] == ["mail-me"]
+    assert explanation.nearest is None
+
+
+def test_the_nearest_permit_says_which_test_failed():
+    asked = request("files/write_file", {"path": "/etc/passwd", "size": "big"}, role="writer")
+    explanation = explain(example(), asked)
+
+    assert explanation.to_text().splitlines() == [
+        "forbid: call on files/write_file for role writer",
+        "  no rule permits it (default deny)",
+        '  nearest permit "write-brief" (release.policy:7):',
+        '    arg(/path) under "out/" must hold, and it has no value (the argument is string)',
+        "    arg(/size) <= 65536 must hold, and it has no value (the argument is string)",
+    ]
+
+
+def test_only_tests_that_failed_are_shown():
+    asked = request("files/write_file", {"path": "out/x", "size": 70_000}, role="writer")
+    nearest = explain(example(), asked).nearest
+
+    assert nearest is not None
+    (failed,) = nearest.failed
+    assert (failed.pointer, failed.operator, failed.expected) == ("/size", "<=", "65536")
+    assert (failed.actual, failed.errored, failed.negated) == ("number", False, False)
+
+
+def test_a_missing_argument_is_called_missing():
+    nearest = explain(example(), request("files/write_file", {}, role="writer")).nearest
+
+    assert nearest is not None
+    assert [test.actual for test in nearest.failed] == ["missing", "missing"]
+
+
+def test_a_test_below_unless_would_have_had_to_fail():
+    policy_set = loaded('permit "p" call on a/t unless arg(/p) in ["x", true] or exists arg(/q)')
+    nearest = explain(policy_set, request(arguments={"p": "x"})).nearest
+
+    assert nearest is not None
+    assert [str(test) for test in nearest.failed] == [
+        'arg(/p) in ["x", true] must not hold, and it does (the argument is string)'
+    ]
+
+
+def test_the_nearest_permit_says_what_else_did_not_fit():
+    nearest = explain(example(), request("git/git_log", role="reader")).nearest
+
+    assert nearest is not None
+    assert (nearest.rule.rule, nearest.lacks) == ("read-git", ("it is for role historian",))
+
+
+def test_everything_that_can_be_lacking_has_words():
+    rule = 'permit "p" call on b/u tool for role s depth <= 1'
+    asked = request("a/t", action=Operation.READ, kind="prompt", depth=2)
+    nearest = explain(loaded(rule), asked).nearest
+
+    assert nearest is not None
+    assert nearest.lacks == (
+        "it is about server b",
+        "the name does not match: the rule names u",
+        "it is about call",
+        "it is about a tool",
+        "it is for role s",
+        "it does not reach agents at depth 2",
+    )
+
+
+def test_a_rule_without_a_value_is_marked():
+    policy_set = loaded('permit "p" call on a/t\nforbid "f" call on a/t when arg(/p) == 1')
+    explanation = explain(policy_set, request())
+
+    assert explanation.to_text().splitlines()[1:] == [
+        '  by forbid "f" (t.policy:3) (its condition has no value)',
+        '  over permit "p" (t.policy:2)',
+    ]
+
+
+def test_no_value_of_an_argument_is_shown():
+    asked = request("files/write_file", {"path": "s3cret", "size": "s3cret"}, role="writer")
+    explanation = explain(example(), asked)
+
+    assert "s3cret" not in explanation.to_text() + json.dumps(explanation.to_json())
+
+
+def test_the_json_has_the_same_grounds():
+    asked = request("files/write_file", {"path": "out/x", "size": 70_000}, role="writer")
+
+    assert explain(example(), asked).to_json() == {
+        "effect": "forbid",
+        "operation": "call",
+        "server": "files",
+        "kind": "tool",
+        "name": "write_file",
+        "role": "writer",
+        "by_default": True,
+        "deciding": [],
+        "losing": [],
+        "nearest_permit": {
+            "rule": "write-brief",
+            "effect": "permit",
+            "path": "release.policy",
+            "line": 7,
+            "errored": False,
+            "lacks": [],
+            "failed": [
+                {
+                    "pointer": "/size",
+                    "operator": "<=",
+                    "expected": "65536",
+                    "actual": "number",
+                    "errored": False,
+                    "negated": False,
+                }
+            ],
+        },
+    }
+
+
+def test_each_literal_is_shown_as_it_is_written():
+    literals = ("null", "true", "1.5", r'"a\"b"')
+    rule = 'permit "p" call on a/t when ' + " and ".join(f"arg(/p) == {each}" for each in literals)
+    nearest = explain(loaded(rule), request()).nearest
+
+    assert nearest is not None
+    assert [test.expected for test in nearest.failed] == list(literals)
+
+
+def test_the_example_stays_the_one_that_these_lines_count_in():
+    assert EXAMPLE.splitlines()[6].startswith('  permit "write-brief"')
