@@ -33,8 +33,8 @@ import sys
 import time
 from typing import Final
 
-HOST_GONE_SECONDS: Final = 1.0
-"""Between SIGTERM and SIGKILL when the host is gone: no server outlives it by two seconds."""
+HOST_GONE_SECONDS: Final = 0.5
+"""Between SIGTERM and SIGKILL when the host is gone: no server outlives it by a second."""
 LEFT_BEHIND_SECONDS: Final = 0.5
 """Between SIGTERM and SIGKILL for what a server leaves behind when it exits by itself."""
 KILL_SECONDS_MAX: Final = 3.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 
@@ -23,9 +25,11 @@ __all__ = [
     "RevokedError",
     "Sink",
     "Ticket",
+    "children",
     "connected",
     "is_alive",
     "opened",
+    "supervisors",
     "until_dead",
 ]
 
@@ -120,6 +124,32 @@ class Connection:
         self.transport.send(frame, guard or UNGUARDED, ticket)
         return ticket
 
+    def another(self, *command: str) -> Connection:
+        """A second server of the same host, not open yet."""
+        return _connection(self.reactor, self.supervisor, command)
+
+
+def _connection(
+    reactor: Reactor,
+    supervisor: Supervisor,
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    directory: str = "",
+    limits: ClientLimits | None = None,
+) -> Connection:
+    transport = StdioTransport(
+        command,
+        server="srv",
+        reactor=reactor,
+        supervisor=supervisor,
+        observer=SILENT,
+        limits=limits or ClientLimits(close_seconds_max=0.1),
+        environment=environment or {},
+        directory=directory,
+    )
+    return Connection(transport, reactor, supervisor)
+
 
 @asynccontextmanager
 async def connected(
@@ -129,20 +159,18 @@ async def connected(
     limits: ClientLimits | None = None,
     wrap: Callable[[Reactor], Reactor] = lambda reactor: reactor,
 ) -> AsyncGenerator[Connection]:
-    """A transport that is not open yet, with a supervisor of its own; nothing is left after it."""
+    """A connection that is not open yet, with a supervisor of its own; nothing is left after it."""
     async with open_reactor() as reactor, open_supervisor(reactor) as supervisor:
-        transport = StdioTransport(
+        connection = _connection(
+            wrap(reactor),
+            supervisor,
             command,
-            server="srv",
-            reactor=wrap(reactor),
-            supervisor=supervisor,
-            observer=SILENT,
-            limits=limits or ClientLimits(close_seconds_max=0.2),
-            environment=environment or {},
+            environment=environment,
             directory=directory,
+            limits=limits,
         )
-        yield Connection(transport, reactor, supervisor)
-        await transport.close()
+        yield connection
+        await connection.transport.close()
 
 
 @asynccontextmanager
@@ -156,6 +184,26 @@ async def opened(
     async with connected(*command, environment=environment, limits=limits, wrap=wrap) as connection:
         await connection.transport.open(connection.sink)
         yield connection
+
+
+def children(parent: int) -> dict[int, str]:
+    """The live children of a process, with their command lines."""
+    found: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                state, of = (
+                    (entry / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
+                )
+                if int(of) == parent and state != "Z":
+                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found[int(entry.name)] = line.decode("utf-8", "replace")
+    return found
+
+
+def supervisors(host: int) -> list[int]:
+    """The supervisors of a host."""
+    return [pid for pid, line in children(host).items() if "supervisor_main.py" in line]
 
 
 def is_alive(pid: int) -> bool:

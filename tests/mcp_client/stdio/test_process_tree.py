@@ -1,0 +1,230 @@
+"""Nothing that a server started is alive after it: whatever it did, and whatever ended it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_client.protocol.errors import ServerGoneError, StartError
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.transports.stdio import supervisor_main
+from tests.mcp_client.stdio.harness import (
+    BARE,
+    Connection,
+    connected,
+    is_alive,
+    opened,
+    supervisors,
+    until_dead,
+)
+
+pytestmark = pytest.mark.subprocess
+
+SERVERS = Path(__file__).parents[2] / "servers"
+TREE = (*BARE[:-1], str(SERVERS / "tree.py"))
+WAYS = ("child", "session", "daemon", "deaf", "bare")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """What ends processes stands outside of the loop: one loop is enough for it."""
+    return "asyncio"
+
+
+async def pids(connection: Connection, count: int) -> list[int]:
+    return [int(await connection.sink.frame(number)) for number in range(count)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_after_close_no_descendant_is_alive_however_it_was_started(way: str) -> None:
+    async with opened(*TREE, way, "stay") as connection:
+        tree = await pids(connection, 2)
+        assert all(is_alive(pid) for pid in tree)
+        with anyio.fail_after(5):
+            await connection.transport.close()
+        assert [pid for pid in tree if is_alive(pid)] == []
+
+
+async def test_after_close_a_server_that_listens_to_nothing_is_dead() -> None:
+    async with opened(*TREE, *WAYS, "deaf") as connection:
+        tree = await pids(connection, 1 + len(WAYS))
+        with anyio.fail_after(5):
+            await connection.transport.close()
+        assert [pid for pid in tree if is_alive(pid)] == []
+
+
+async def test_after_close_the_children_of_a_wrapper_are_dead() -> None:
+    wrapper = "sleep 600 & echo $!; (setsid sleep 600 & echo $!); echo $$; wait"
+    async with opened("sh", "-c", wrapper) as connection:
+        tree = await pids(connection, 3)
+        with anyio.fail_after(5):
+            await connection.transport.close()
+        assert [pid for pid in tree if is_alive(pid)] == []
+
+
+async def test_what_a_server_leaves_behind_when_it_exits_is_ended_without_a_close() -> None:
+    async with opened(*TREE, *WAYS, "exit") as connection:
+        tree = await pids(connection, 1 + len(WAYS))
+        assert isinstance(await connection.sink.error(), ServerGoneError)
+        await until_dead(tree, seconds=3)
+
+
+async def test_a_server_gets_the_end_of_its_input_first_and_may_end_in_its_own_time(
+    tmp_path: Path,
+) -> None:
+    note = tmp_path / "note"
+    polite = f"import sys; sys.stdin.read(); open({str(note)!r}, 'w').write('orderly')"
+    limits = ClientLimits(close_seconds_max=4.0)
+    async with opened(*BARE, polite, limits=limits) as connection:
+        with anyio.fail_after(4):
+            await connection.transport.close()
+    assert note.read_text() == "orderly"
+
+
+async def test_a_server_that_stays_after_its_input_ended_gets_sigterm_before_sigkill(
+    tmp_path: Path,
+) -> None:
+    note = tmp_path / "note"
+    program = (
+        "import os, signal\n"
+        "def end(*_):\n"
+        f"    open({str(note)!r}, 'w').write('terminated'); os._exit(0)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "os.write(1, b'ready\\n')\n"
+        "while True: signal.pause()"
+    )
+    async with opened(*BARE, program) as connection:
+        await connection.sink.frame(0)
+        await connection.transport.close()
+    assert note.read_text() == "terminated"
+
+
+async def test_close_can_be_called_again_and_by_two_at_once() -> None:
+    async with opened(*TREE, "stay") as connection:
+        (server,) = await pids(connection, 1)
+        async with anyio.create_task_group() as closing:
+            closing.start_soon(connection.transport.close)
+            closing.start_soon(connection.transport.close)
+        await connection.transport.close()
+        assert not is_alive(server)
+        assert len(connection.sink.lost) == 1
+
+
+@asynccontextmanager
+async def a_host(*command: str, lines: int) -> AsyncGenerator[tuple[int, list[int]]]:
+    """A host in a process of its own, with a server; its id and the ids of the server's tree."""
+    program = [sys.executable, str(SERVERS / "host.py"), str(lines), *command]
+    process = await anyio.open_process(program, stderr=None, start_new_session=True)
+    try:
+        assert process.stdout is not None
+        printed = b""
+        with anyio.fail_after(10):
+            while printed.count(b"\n") < lines:
+                printed += await process.stdout.receive()
+        yield process.pid, [int(line) for line in printed.split()]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
+async def test_when_the_host_is_killed_nothing_of_its_servers_is_alive_two_seconds_later(
+    number: signal.Signals,
+) -> None:
+    async with a_host(*TREE, *WAYS, "deaf", lines=1 + len(WAYS)) as (host, tree):
+        (supervisor,) = supervisors(host)
+        os.kill(host, number)
+        await until_dead([*tree, supervisor], seconds=2.5)
+
+
+async def test_ctrl_c_on_the_hosts_terminal_reaches_neither_supervisor_nor_servers() -> None:
+    async with a_host(*TREE, "stay", lines=1) as (host, tree):
+        (supervisor,) = supervisors(host)
+        assert os.getpgid(host) == host
+        assert {os.getsid(supervisor), os.getsid(tree[0])} & {os.getsid(host)} == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
+async def test_when_the_supervisor_dies_its_servers_end_with_a_typed_error(
+    number: signal.Signals,
+) -> None:
+    async with opened(*TREE, *WAYS, "deaf") as connection:
+        tree = await pids(connection, 1 + len(WAYS))
+        (supervisor,) = supervisors(os.getpid())
+        os.kill(supervisor, number)
+        assert isinstance(await connection.sink.error(), ServerGoneError)
+        await until_dead(tree, seconds=3)
+
+
+async def test_after_the_supervisor_died_the_next_start_makes_a_new_one() -> None:
+    async with opened(*TREE, "stay") as connection:
+        (old,) = supervisors(os.getpid())
+        os.kill(old, signal.SIGKILL)
+        await connection.sink.error()
+        other = connection.another(*TREE, "stay")
+        await other.transport.open(other.sink)
+        assert is_alive((await pids(other, 1))[0])
+        assert supervisors(os.getpid()) != [old]
+        await other.transport.close()
+
+
+async def test_a_server_that_kills_its_keeper_does_not_get_its_tree_away() -> None:
+    program = (
+        "import os, signal, sys\n"
+        "if os.fork() == 0: os.setsid(); os.write(1, b'%d\\n' % os.getpid()); signal.pause()\n"
+        "os.write(1, b'%d\\n' % os.getpid()); os.read(0, 1); os.kill(os.getppid(), 9)\n"
+        "signal.pause()"
+    )
+    async with opened(*BARE, program) as connection:
+        tree = await pids(connection, 2)
+        connection.send(b"go")
+        assert isinstance(await connection.sink.error(), ServerGoneError)
+        await until_dead(tree, seconds=3)
+
+
+@pytest.mark.parametrize("garbage", [b"x", b"/\x00nine\x00true", b"\x00" * 100], ids=repr)
+def test_a_supervisor_that_gets_garbage_ends(garbage: bytes) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours:
+        program = [sys.executable, "-I", "-S", supervisor_main.__file__, str(theirs.fileno())]
+        with theirs:
+            process = subprocess.Popen(program, pass_fds=[theirs.fileno()], env={})
+        ours.send(garbage)
+        assert process.wait(timeout=5) == 0
+
+
+async def test_servers_of_one_host_share_one_supervisor() -> None:
+    async with opened(*TREE, "stay") as connection:
+        other = connection.another(*TREE, "stay")
+        await other.transport.open(other.sink)
+        assert len(supervisors(os.getpid())) == 1
+        await other.transport.close()
+
+
+async def test_the_end_of_one_server_leaves_another_alone() -> None:
+    async with opened(*TREE, "stay") as connection:
+        other = connection.another(*TREE, *WAYS, "deaf")
+        await other.transport.open(other.sink)
+        await pids(other, 1 + len(WAYS))
+        await other.transport.close()
+        (server,) = await pids(connection, 1)
+        assert (is_alive(server), connection.sink.lost) == (True, [])
+
+
+async def test_after_the_supervisor_is_closed_no_server_can_be_started() -> None:
+    async with connected(*TREE, "stay") as connection:
+        await connection.supervisor.close()
+        with pytest.raises(StartError):
+            await connection.transport.open(connection.sink)

@@ -1,0 +1,410 @@
+"""The stdio transport over real processes: starting, reading, writing, and every kind of end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_client.net.reactor import Waiter
+from mcp_client.protocol.errors import (
+    Delivery,
+    FrameTooLargeError,
+    LocalProtocolError,
+    ServerGoneError,
+    StartError,
+)
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.transports.stdio.supervisor import require_supervision
+from mcp_client.transports.stdio.supervisor_main import REQUEST_BYTES_MAX
+from tests.mcp_client.stdio.harness import (
+    BARE,
+    Connection,
+    children,
+    connected,
+    is_alive,
+    opened,
+    supervisors,
+    until_dead,
+)
+
+pytestmark = pytest.mark.subprocess
+
+ECHO = (*BARE, "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.raw.write(line)")
+
+
+async def gone(connection: Connection) -> ServerGoneError:
+    error = await connection.sink.error()
+    assert isinstance(error, ServerGoneError)
+    return error
+
+
+# ---- frames
+
+
+async def test_frames_come_back_in_the_order_in_which_they_were_sent() -> None:
+    async with opened(*ECHO) as connection:
+        for number in range(100):
+            connection.send(b"%d" % number)
+        await connection.sink.frame(99)
+        assert connection.sink.frames == [b"%d" % number for number in range(100)]
+
+
+async def test_a_frame_of_just_the_bound_goes_there_and_back() -> None:
+    frame = b"x" * ClientLimits().frame_bytes_max
+    async with opened("cat") as connection:
+        ticket = connection.send(frame)
+        assert await connection.sink.frame(0) == frame
+        assert (ticket.end, ticket.bytes_sent) == ("written", len(frame) + 1)
+
+
+async def test_a_frame_over_the_bound_is_not_queued() -> None:
+    async with opened("cat", limits=ClientLimits(frame_bytes_max=10)) as connection:
+        with pytest.raises(FrameTooLargeError):
+            connection.send(b"x" * 11)
+
+
+async def test_a_server_that_sends_a_frame_over_the_bound_is_ended() -> None:
+    program = "import os\nwhile True: os.write(1, b'x' * 65536)"
+    async with opened(*BARE, program) as connection:
+        assert isinstance(await connection.sink.error(), FrameTooLargeError)
+        assert connection.sink.frames == []
+
+
+async def test_a_sink_that_raises_ends_the_connection_with_its_error() -> None:
+    class NoiseError(Exception):
+        pass
+
+    async with connected("echo", "noise") as connection:
+
+        def refuse(frame: bytes) -> None:
+            raise NoiseError
+
+        connection.sink.frame_received = refuse
+        await connection.transport.open(connection.sink)
+        assert isinstance(await connection.sink.error(), NoiseError)
+
+
+async def test_a_server_that_never_reads_blocks_nobody_and_the_outbox_stays_bounded() -> None:
+    limits = ClientLimits(outbox_bytes_max=4 * 1024 * 1024, close_seconds_max=0.2)
+    async with opened("sleep", "600", limits=limits) as connection:
+        connection.send(b"x" * (3 * 1024 * 1024))
+        with anyio.fail_after(5):  # others run
+            turned: Waiter[None] = connection.reactor.waiter()
+            connection.reactor.soon(turned.set_result, None)
+            await turned
+        # a megabyte of the first is in the pipe, two wait here: there is room for one and a bit
+        connection.send(b"x" * (1024 * 1024))
+        with pytest.raises(LocalProtocolError):
+            connection.send(b"x" * (1024 * 1024))
+
+
+# ---- the end of a server
+
+
+async def test_the_death_of_a_server_is_told_within_a_second_with_its_status() -> None:
+    async with opened(*BARE, "import os; os.read(0, 1); os._exit(3)") as connection:
+        connection.send(b"go")
+        with anyio.fail_after(1):
+            error = await gone(connection)
+        assert (error.exit_status, error.server) == (3, "srv")
+
+
+async def test_a_server_killed_by_a_signal_has_a_negative_status() -> None:
+    program = "import os\nos.write(1, b'%d\\n' % os.getpid()); os.read(0, 1)"
+    async with opened(*BARE, program) as connection:
+        os.kill(int(await connection.sink.frame(0)), signal.SIGKILL)
+        assert (await gone(connection)).exit_status == -signal.SIGKILL
+
+
+async def test_what_a_server_wrote_before_it_died_arrives_before_the_error() -> None:
+    program = "import os; os.write(1, b'last words\\n' * 5000); os._exit(0)"
+    async with opened(*BARE, program) as connection:
+        await gone(connection)
+        assert connection.sink.frames == [b"last words"] * 5000
+
+
+async def test_a_server_that_dies_at_once_is_told_by_an_error_and_not_by_a_hang() -> None:
+    async with opened("false") as connection:
+        assert (await gone(connection)).exit_status == 1
+
+
+async def test_a_server_that_closes_its_output_and_lives_is_gone_within_a_second() -> None:
+    program = "import os, signal; os.write(1, b'%d\\n' % os.getpid()); os.close(1); signal.pause()"
+    async with opened(*BARE, program) as connection:
+        pid = int(await connection.sink.frame(0))
+        with anyio.fail_after(1):
+            assert (await gone(connection)).exit_status is None
+        await until_dead([pid], seconds=3)
+
+
+async def test_a_server_that_closes_its_input_and_lives_is_gone_and_got_nothing() -> None:
+    program = "import os, signal; os.close(0); os.write(1, b'ready\\n'); signal.pause()"
+    async with opened(*BARE, program) as connection:
+        await connection.sink.frame(0)
+        ticket = connection.send(b"hello")
+        with anyio.fail_after(1):
+            await gone(connection)
+        assert (ticket.end, ticket.delivery) == ("lost", Delivery.NOT_SENT)
+
+
+async def test_a_frame_that_waits_when_the_server_dies_is_lost() -> None:
+    async with opened(*BARE, "import os, signal; os.read(0, 1); os._exit(0)") as connection:
+        begun = connection.send(b"x" * (3 * 1024 * 1024))
+        waiting = connection.send(b"next")
+        await gone(connection)
+        assert (begun.end, begun.delivery) == ("lost", Delivery.MAYBE_SENT)
+        assert (waiting.end, waiting.delivery) == ("lost", Delivery.NOT_SENT)
+
+
+async def test_after_a_close_nothing_can_be_sent_and_the_loss_was_told_once() -> None:
+    async with opened("cat") as connection:
+        await connection.transport.close()
+        with pytest.raises(LocalProtocolError):
+            connection.send(b"late")
+        assert len(connection.sink.lost) == 1
+
+
+async def test_before_it_is_open_nothing_can_be_sent() -> None:
+    async with connected("cat") as connection:
+        with pytest.raises(LocalProtocolError):
+            connection.send(b"early")
+
+
+async def test_a_transport_is_opened_once() -> None:
+    async with opened("cat") as connection:
+        with pytest.raises(LocalProtocolError):
+            await connection.transport.open(connection.sink)
+
+
+# ---- stderr
+
+
+@pytest.mark.requirement("T-2")
+async def test_a_flood_on_stderr_holds_up_nobody_and_only_its_end_is_kept() -> None:
+    program = (
+        "import os\n"
+        "for _ in range(1600): os.write(2, b'e' * 65536)\n"
+        "os.write(2, b'the end'); os.write(1, b'ready\\n'); os.read(0, 1)"
+    )
+    async with opened(*BARE, program) as connection:
+        assert await connection.sink.frame(0) == b"ready"
+        await connection.transport.close()
+        tail = connection.transport.stderr_tail
+        assert (len(tail), tail[-8:]) == (ClientLimits().stderr_tail_bytes_max, "ethe end")
+
+
+async def test_one_byte_over_the_bound_the_first_of_stderr_is_dropped() -> None:
+    limits = ClientLimits(stderr_tail_bytes_max=4)
+    async with opened("sh", "-c", "printf abcde >&2", limits=limits) as connection:
+        assert (await gone(connection)).stderr_tail == "bcde"
+
+
+async def test_a_bound_of_nothing_keeps_nothing_of_stderr() -> None:
+    limits = ClientLimits(stderr_tail_bytes_max=0)
+    async with opened("sh", "-c", "printf abcde >&2", limits=limits) as connection:
+        assert (await gone(connection)).stderr_tail == ""
+
+
+async def test_the_end_of_stderr_is_a_field_of_the_error_without_control_characters() -> None:
+    program = r"printf 'bad \033[31mthing\a\b\r\n\302\233 \342\200\256 \377\n' >&2; exit 2"
+    async with opened("sh", "-c", program) as connection:
+        error = await gone(connection)
+        assert error.stderr_tail == "bad [31mthing\n  \N{REPLACEMENT CHARACTER}\n"
+        assert "bad" not in str(error)
+
+
+# ---- starting
+
+
+async def start_error(*command: str, directory: str = "") -> StartError:
+    async with connected(*command, directory=directory) as connection:
+        with pytest.raises(StartError) as raised:
+            await connection.transport.open(connection.sink)
+        assert connection.sink.lost == []
+    return raised.value
+
+
+async def test_a_command_that_does_not_exist_is_named() -> None:
+    error = await start_error("no-such-command")
+    assert str(error) == "cannot start 'no-such-command': no such file or directory"
+    assert error.server == "srv"
+
+
+async def test_a_file_that_cannot_be_executed_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_text("data")
+    assert str(await start_error(str(file))) == f"cannot start '{file}': permission denied"
+
+
+async def test_a_program_of_no_known_format_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "program"
+    file.write_text("data")
+    file.chmod(0o755)
+    assert str(await start_error(str(file))) == f"cannot start '{file}': exec format error"
+
+
+async def test_a_directory_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    error = await start_error("cat", directory=missing)
+    assert str(error) == f"cannot start the server in '{missing}': no such file or directory"
+
+
+async def test_an_empty_command_is_refused() -> None:
+    await start_error()
+
+
+async def test_a_command_over_the_bound_is_refused() -> None:
+    assert "bound" in str(await start_error("echo", "x" * REQUEST_BYTES_MAX))
+
+
+async def test_a_large_command_within_the_bound_is_started() -> None:
+    # the kernel's own bound for one argument is as low; two of them fit
+    half = "x" * (REQUEST_BYTES_MAX // 2 - 1024)
+    async with opened("echo", half, half) as connection:
+        assert len(await connection.sink.frame(0)) == 2 * len(half) + 1
+
+
+async def test_a_server_gets_the_allow_list_and_the_declared_variables_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PROBE_TOKEN", "secret")
+    monkeypatch.setenv("LC_TIME", "C")
+    program = "import os\nos.write(1, repr(sorted(os.environ.items())).encode() + b'\\n')"
+    declared = {"PROBE_DECLARED": "a=b"}
+    async with opened(*BARE, program, environment=declared) as connection:
+        printed = (await connection.sink.frame(0)).decode()
+    assert "PROBE_TOKEN" not in printed
+    assert "('LC_TIME', 'C')" in printed
+    assert "('PROBE_DECLARED', 'a=b')" in printed
+
+
+async def test_a_server_has_three_descriptors_and_a_session_of_its_own(tmp_path: Path) -> None:
+    inheritable = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(inheritable, True)
+    program = (
+        "import os\n"
+        "fds = sorted(os.listdir('/proc/self/fd'), key=int)[:-1]\n"  # the last lists them
+        "os.write(1, f'{fds} {os.getsid(0) == os.getpid()}\\n'.encode()); os.read(0, 1)"
+    )
+    async with opened(*BARE, program) as connection:
+        assert await connection.sink.frame(0) == b"['0', '1', '2'] True"
+    os.close(inheritable)
+
+
+async def test_a_server_starts_in_its_directory(tmp_path: Path) -> None:
+    async with connected("pwd", directory=str(tmp_path)) as connection:
+        await connection.transport.open(connection.sink)
+        assert await connection.sink.frame(0) == str(tmp_path).encode()
+
+
+async def test_a_server_gets_the_signals_that_the_supervisor_ignores() -> None:
+    async with opened("sh", "-c", "grep SigIgn /proc/self/status") as connection:
+        ignored = int((await connection.sink.frame(0)).split()[1], 16)
+    assert [
+        number
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
+        if ignored & (1 << (number - 1))
+    ] == []
+
+
+def open_descriptors() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+async def test_starts_and_closes_leave_no_descriptor_open() -> None:
+    async with opened("cat") as connection:
+        before = open_descriptors()
+        for command in ("cat", "false", "no-such-command"):
+            other = connection.another(command)
+            if command == "no-such-command":
+                with pytest.raises(StartError):
+                    await other.transport.open(other.sink)
+            else:
+                await other.transport.open(other.sink)
+            await other.transport.close()
+        assert open_descriptors() == before
+
+
+async def test_many_servers_start_side_by_side() -> None:
+    async with opened("cat") as connection:
+        others = [connection.another("cat") for _ in range(10)]
+        async with anyio.create_task_group() as starting:
+            for other in others:
+                starting.start_soon(other.transport.open, other.sink)
+        for number, other in enumerate(others):
+            other.send(b"%d" % number)
+        assert [await other.sink.frame(0) for other in others] == [b"%d" % n for n in range(10)]
+        async with anyio.create_task_group() as closing:
+            for other in others:
+                closing.start_soon(other.transport.close)
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_where_trees_cannot_be_ended_no_server_is_started(
+    monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    with pytest.raises(StartError, match=platform):
+        require_supervision()
+
+
+async def test_a_killed_server_is_really_dead_when_its_loss_is_told() -> None:
+    program = "import os\nos.write(1, b'%d\\n' % os.getpid()); os.read(0, 1)"
+    async with opened(*BARE, program) as connection:
+        pid = int(await connection.sink.frame(0))
+        os.kill(pid, signal.SIGKILL)
+        await gone(connection)
+        assert not is_alive(pid)
+
+
+# ---- cancellation
+
+
+def below_keepers() -> dict[int, str]:
+    """What lives below the keepers of this process's supervisors."""
+    keepers = [keeper for supervisor in supervisors(os.getpid()) for keeper in children(supervisor)]
+    return {pid: line for keeper in keepers for pid, line in children(keeper).items()}
+
+
+@pytest.mark.requirement("I26")
+async def test_a_cancelled_close_still_ends_the_tree() -> None:
+    program = (
+        "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "os.write(1, b'%d\\n' % os.getpid())\n"
+        "while True: signal.pause()"
+    )
+    async with opened(*BARE, program) as connection:
+        pid = int(await connection.sink.frame(0))
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await connection.transport.close()
+        assert not is_alive(pid)
+
+
+@pytest.mark.requirement("I26")
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_start_that_is_cancelled_at_any_turn_leaves_no_process(
+    tmp_path: Path, turns: int
+) -> None:
+    note = tmp_path / "pid"
+    program = f"import os, signal; open({str(note)!r}, 'w').write(str(os.getpid())); signal.pause()"
+    async with connected(*BARE, program) as connection:
+        with anyio.CancelScope() as scope:
+
+            def cancel(left: int) -> None:
+                if left:
+                    connection.reactor.soon(cancel, left - 1)
+                else:
+                    scope.cancel()
+
+            cancel(turns)
+            await connection.transport.open(connection.sink)
+        await connection.transport.close()
+        started = int(note.read_text() or 0) if note.exists() else 0
+        assert not started or not is_alive(started)
+        assert below_keepers() == {}
