@@ -174,7 +174,7 @@ def event_line(event: AgentEvent) -> str | None:
     """Return one plain line about an event, safe for a terminal; None for what is not worth one."""
     match event:
         case AgentStarted():
-            return _line("started", event.agent, event.model)
+            return _line("started", event.agent, safe_line(event.model))
         case AgentNoted():
             return _line("note", event.agent, safe_line(event.text))
         case CallEnded():
@@ -191,7 +191,8 @@ def event_line(event: AgentEvent) -> str | None:
 
 
 def _line(word: str, agent: str, rest: str) -> str:
-    return f"{word:<8} {_name(agent):<12} {safe_line(rest, chars_max=2_000)}".rstrip()
+    """Return one line; `rest` has been made safe."""
+    return f"{word:<8} {_name(agent):<12} {rest}".rstrip()
 
 
 def _ending(event: CallEnded) -> str:
@@ -263,7 +264,7 @@ class _Lines:
         if self._pauses:
             return
         if self._dropped:
-            self._write(f"{self._dropped} lines were left out; the audit log has them all")
+            self._write(f"lines left out: {self._dropped}; the audit log has every call")
             self._dropped = 0
         while self._held:
             self._write(self._held.popleft())
