@@ -108,8 +108,9 @@ async def client() -> AsyncGenerator[OneCall]:
 @asynccontextmanager
 async def remit() -> AsyncGenerator[OneCall]:
     """The whole road of a subagent's call, with the audit log on disk."""
-    from orchestrator import Call
     from sessions import echo_view
+
+    from orchestrator import Call
 
     with tempfile.TemporaryDirectory() as folder:
         async with echo_view(COMMAND, audit=Path(folder, "audit.jsonl")) as view:

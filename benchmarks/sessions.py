@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -33,9 +34,7 @@ policy bench v1 {
   forbid "rm"    call on any server/{delete_*,remove_*}
 }
 """
-CONDITIONAL = POLICY.replace(
-    "for role caller", 'for role caller when arg(/text) == "hello"', 1
-)
+CONDITIONAL = POLICY.replace("for role caller", 'for role caller when arg(/text) == "hello"', 1)
 ARGUMENTS_KEY = b"k" * 32
 
 
@@ -61,15 +60,15 @@ async def echo_view(
     """Yield the view of one agent that may call `echo/echo`."""
     clock = SystemClock()
     log = AuditLog.create(audit, RunId("bench"), clock)
-    document = read_json(
-        '{"mcpServers": {"echo": {"command": "x", "args": []}}}', "bench.json"
-    )
-    document.table().value["mcpServers"]["echo"].update(command=command[0], args=list(command[1:]))
+    servers = {"echo": {"command": command[0], "args": list(command[1:])}}
+    document = read_json(json.dumps({"mcpServers": servers}), "bench.json")
     here = Path.cwd()
     source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
     session = ParentSession(
         servers=read_servers(document, source).entries,
-        policy=policies.load([policies.Source("bench.policy", CONDITIONAL if conditional else POLICY)]),
+        policy=policies.load(
+            [policies.Source("bench.policy", CONDITIONAL if conditional else POLICY)]
+        ),
         ports=SessionPorts(
             clock=clock,
             ids=RandomIds(),

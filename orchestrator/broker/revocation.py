@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
 
@@ -43,7 +44,7 @@ class Revocation:
         """The cause."""
         return self.flip.reason
 
-    def __await__(self) -> Generator[object, object, Receipt]:
+    def __await__(self) -> Generator[Any, Any, Receipt]:
         return self._receipt().__await__()
 
     async def _receipt(self) -> Receipt:

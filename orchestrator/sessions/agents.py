@@ -89,6 +89,7 @@ class OneOffSubagent:
             )
         self._started = True
         result: AgentResult | None = None
+        reason: DenyReason | None = None
         with anyio.CancelScope() as scope:
             flight = AgentFlight(cell=self.cell, scope=scope)
             self.ledger.depart(flight)

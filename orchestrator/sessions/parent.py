@@ -19,7 +19,7 @@ from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.model import Model
 from orchestrator.authority.admission import Grant, Offer, attenuate
 from orchestrator.authority.ledger import CellKind, Flip, Ledger
-from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
+from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable, Row
 from orchestrator.broker import AgentView, Broker, BuiltinTool, Revocation
 from orchestrator.broker.builtins import list_capabilities
 from orchestrator.catalog.listing import Catalog, ServerListing
@@ -217,6 +217,11 @@ class ParentSession:
             },
         )
         return made
+
+    def rows(self, name: str, *, role: str, grant: Grant) -> tuple[Row, ...]:
+        """Return what would be decided on everything on offer, for an agent that is not made."""
+        table = self._table(self._principal(AgentId(name), 1, role), grant, None)
+        return table.rows
 
     def _check_caps(self, name: str, agent: AgentId, depth: int) -> None:
         if not _NAME.fullmatch(name):

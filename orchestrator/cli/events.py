@@ -1,0 +1,19 @@
+"""Agent events as JSON objects, one a line: the form of `--json-lines`. Decides nothing."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import Enum
+
+from orchestrator.agents.events import AgentEvent
+
+__all__ = ["event_object"]
+
+
+def event_object(event: AgentEvent) -> dict[str, object]:
+    """Return an event as JSON values; `event` is its name, enums are their values."""
+    named: dict[str, object] = {"event": type(event).__name__}
+    for field in fields(event):
+        value: object = getattr(event, field.name)
+        named[field.name] = value.value if isinstance(value, Enum) else value
+    return named

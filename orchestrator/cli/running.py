@@ -1,0 +1,259 @@
+"""What `run` and `demo` share: folders, the record, progress, the session, and how it ended."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import anyio
+import click
+
+from orchestrator.agents.events import AgentEvent
+from orchestrator.agents.results import AgentResult
+from orchestrator.audit.key import digest_arguments, load_or_create_key
+from orchestrator.audit.log import AuditLog
+from orchestrator.audit.memory import MemoryAudit
+from orchestrator.cli.events import event_object
+from orchestrator.cli.options import print_json, print_text
+from orchestrator.core.errors import ExitCode, RemitError
+from orchestrator.core.groups import ungrouped
+from orchestrator.core.ids import AgentId, RunId
+from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.outcomes import RunStatus
+from orchestrator.core.ports import AuditSink
+from orchestrator.pipelines.execution import Pinned, PipelineRun
+from orchestrator.pipelines.pipeline import Pipeline, PipelineRequest
+from orchestrator.pipelines.plan import Plan
+from orchestrator.pipelines.running import PipelineResult, SkippedAgent
+from orchestrator.sessions.approvals import ApprovalStore, Origin
+from orchestrator.sessions.parent import ParentSession
+from orchestrator.sessions.pinning import PinKeeper
+from orchestrator.sessions.ports import RandomIds, SessionPorts, SystemClock
+from orchestrator.sessions.state import StatePaths
+from orchestrator.surfaces.consent import TerminalApprover
+from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
+from orchestrator.surfaces.summary import RunSummary, summary_object, summary_text
+from orchestrator.telemetry.setup import configure_from_environment
+
+__all__ = ["EXIT_CODES", "Job", "Output", "carry_out"]
+
+EXIT_CODES: Final = {
+    RunStatus.OK: ExitCode.OK,
+    RunStatus.FAILED: ExitCode.FAILED,
+    RunStatus.DENIED: ExitCode.DENIED,
+    RunStatus.INPUT_REQUIRED: ExitCode.INPUT_REQUIRED,
+    RunStatus.NEEDS_AUTH: ExitCode.NEEDS_AUTHORIZATION,
+    RunStatus.PENDING_APPROVAL: ExitCode.PENDING_APPROVAL,
+    RunStatus.CANCELLED: ExitCode.FAILED,
+}
+
+
+class Output(Enum):
+    """What goes to stdout."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSON_LINES = "json-lines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One call of the command.
+
+    Attributes:
+        path: the pipeline's file.
+        origin: whose word it is.
+        project: the folder that approvals belong to and that its files may not leave.
+        inputs: values by name.
+        environ: variables for the servers file, beside the process's own.
+        approve: the values of `--approve`.
+        allow_variables: the values of `--allow-variable`.
+        model: takes the place of every agent's model.
+        out: the output folder; the run's own if None.
+        output: what goes to stdout.
+        quiet: no progress.
+        dry_run: plan only.
+        watch: told of each event, with the session; how the demo takes something away.
+    """
+
+    path: Path
+    origin: Origin
+    project: Path
+    inputs: Mapping[str, str]
+    environ: Mapping[str, str]
+    approve: Collection[str] = ()
+    allow_variables: Collection[str] = ()
+    model: str = ""
+    out: Path | None = None
+    output: Output = Output.TEXT
+    quiet: bool = False
+    dry_run: bool = False
+    watch: Callable[[ParentSession, AgentEvent], None] | None = None
+
+
+def carry_out(job: Job) -> ExitCode:
+    """Do it, print what came of it, and return how the command ends.
+
+    Raises RemitError or PolicyError for what keeps it from starting.
+    """
+    paths = StatePaths.from_environment(os.environ)
+    paths.prepare()
+    run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3))
+    out = (job.out or paths.run(run).out).absolute()
+    # Before anything is made: what is misspelt leaves no trace.
+    pipeline = Pipeline.load(
+        PipelineRequest(
+            path=job.path,
+            origin=job.origin,
+            project=job.project,
+            inputs=job.inputs,
+            folder=Path.cwd(),
+            out=out,
+            environ={**os.environ, **job.environ},
+            home=Path.home(),
+            allow_variables=frozenset(job.allow_variables),
+            model=job.model,
+        )
+    )
+    for warning in pipeline.warnings:
+        print_text(f"warning: {warning}", to_stderr=True)
+    if job.dry_run:
+        return _show(job, anyio.run(_plan, job, pipeline, paths, run))
+    audit_path = paths.new_run(run).audit
+    out.mkdir(parents=True, exist_ok=True)
+    log = AuditLog.create(audit_path, run, SystemClock())
+    try:
+        result = anyio.run(_run, job, pipeline, paths, run, log)
+    finally:
+        log.close()
+    return _show_result(job, result, run=run, audit=audit_path, out=out)
+
+
+async def _plan(job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId) -> Plan:
+    with _pipeline_run(job, pipeline, paths, run, MemoryAudit()) as (running, _), ungrouped():
+        running.keep_pins = False
+        async with running.session() as session:
+            return running.plan(session)
+
+
+async def _run(
+    job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId, log: AuditLog
+) -> PipelineResult:
+    with _pipeline_run(job, pipeline, paths, run, log) as (running, watched), ungrouped():
+        async with running.session() as session:
+            watched.session = session
+            return await running.agents(session)
+
+
+class _Watched:
+    """Where events go: to the progress, to stdout, and to whoever watches."""
+
+    def __init__(self, job: Job, progress: Progress) -> None:
+        self._job = job
+        self._progress = progress
+        self.session: ParentSession | None = None
+
+    def emit(self, event: AgentEvent) -> None:
+        self._progress.emit(event)
+        if self._job.output is Output.JSON_LINES:
+            print_json(event_object(event))
+        if self._job.watch is not None and self.session is not None:
+            self._job.watch(self.session, event)
+
+
+@contextmanager
+def _pipeline_run(
+    job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId, audit: AuditSink
+) -> Generator[tuple[PipelineRun, _Watched]]:
+    clock = SystemClock()
+    key = load_or_create_key(paths.audit_key)
+    limits = OrchestratorLimits()
+    telemetry = configure_from_environment(os.environ, clock=clock, run=run)
+    if telemetry.notice:
+        print_text(telemetry.notice, to_stderr=True)
+    quiet = job.quiet or job.dry_run or job.output is Output.JSON_LINES
+    style = style_for(sys.stderr, quiet=quiet, environ=os.environ)
+    try:
+        with open_progress(sys.stderr, style, now=clock.now) as progress:
+            watched = _Watched(job, progress)
+            person = TerminalApprover(
+                answers=sys.stdin, questions=sys.stderr, pause=progress.paused
+            )
+            ports = SessionPorts(
+                clock=clock,
+                ids=RandomIds(),
+                approver=person,
+                audit=audit,
+                telemetry=telemetry.telemetry,
+                emit=watched.emit,
+                digest_arguments=lambda arguments: digest_arguments(arguments, key),
+            )
+            store = ApprovalStore(paths.approvals)
+            book = store.book(job.project, job.approve)
+
+            def tell(pinned: Pinned) -> None:
+                if style is not ProgressStyle.QUIET:
+                    with progress.paused():
+                        names = ", ".join(pinned.tools)
+                        print_text(f"pinned {pinned.server}: {names}", to_stderr=True)
+
+            yield (
+                PipelineRun(
+                    run=run,
+                    pipeline=pipeline,
+                    ports=ports,
+                    store=store,
+                    book=book,
+                    pins=PinKeeper(paths.pins, limits=limits),
+                    confirm=person.confirm_items if person.interactive else None,
+                    limits=limits,
+                    on_pinned=tell,
+                ),
+                watched,
+            )
+    finally:
+        telemetry.shutdown()
+
+
+def _show(job: Job, plan: Plan) -> ExitCode:
+    if job.output is Output.TEXT:
+        for line in plan.lines():
+            click.echo(line)
+    else:
+        print_json(plan.to_json())
+    return ExitCode.OK
+
+
+def _show_result(
+    job: Job, result: PipelineResult, *, run: RunId, audit: Path, out: Path
+) -> ExitCode:
+    summary = RunSummary(
+        run=run,
+        status=result.status,
+        agents=tuple(_as_result(name, item) for name, item in result.agents.items()),
+        audit=str(audit),
+        out=str(out),
+        result=result.answers(),
+    )
+    if job.output is Output.TEXT:
+        click.echo(summary_text(summary, encoding=sys.stdout.encoding))
+    else:
+        print_json(summary_object(summary))
+    return EXIT_CODES[result.status]
+
+
+def _as_result(name: str, item: AgentResult | SkippedAgent) -> AgentResult:
+    if isinstance(item, AgentResult):
+        return item
+    error = RemitError(
+        f"not started: {', '.join(item.because)} did not end well", code="E-PIPELINE-SKIPPED"
+    )
+    return AgentResult(agent=AgentId(name), status=RunStatus.CANCELLED, error=error)

@@ -1,0 +1,161 @@
+"""A pipeline on a parent session: approved, servers started, definitions pinned, then its agents.
+
+In this order, and each step before the next begins: what a person has to see comes before what
+it would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from orchestrator.agents.model import Model
+from orchestrator.agents.results import AgentResult
+from orchestrator.authority.snapshot import Row
+from orchestrator.broker import BuiltinTool
+from orchestrator.broker.builtins import list_capabilities
+from orchestrator.catalog.listing import ServerListing
+from orchestrator.core.ids import RunId
+from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.pipelines.inputs import render_prompt
+from orchestrator.pipelines.pipeline import Pipeline
+from orchestrator.pipelines.plan import Plan, make_plan
+from orchestrator.pipelines.running import PipelineResult, run_pipeline
+from orchestrator.pipelines.spec import AgentSpec
+from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Item
+from orchestrator.sessions.consent import Confirm, settle
+from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.parent import ParentSession
+from orchestrator.sessions.pinning import PinKeeper
+from orchestrator.sessions.ports import SessionPorts
+
+__all__ = ["Pinned", "PipelineRun"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """The tools of a server that were pinned without a question, for somebody to print."""
+
+    server: str
+    tools: tuple[str, ...]
+
+
+@dataclass(kw_only=True)
+class PipelineRun:
+    """One run of one pipeline. `confirm` shows things to a person; None where nobody can be asked.
+
+    `keep_pins` is False for a plan: what was only looked at is not pinned.
+    """
+
+    run: RunId
+    pipeline: Pipeline
+    ports: SessionPorts
+    store: ApprovalStore
+    book: ApprovalBook
+    pins: PinKeeper
+    confirm: Confirm | None
+    limits: OrchestratorLimits
+    on_pinned: Callable[[Pinned], None]
+    keep_pins: bool = True
+    builtins: Sequence[BuiltinTool] = (list_capabilities,)
+    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
+
+    @asynccontextmanager
+    async def session(self) -> AsyncGenerator[ParentSession]:
+        """Approve, start the servers, check names against what they offer, pin, and yield.
+
+        Raises:
+            PendingApprovalError: something of the project, or what a server says of its tools,
+                was not approved. No agent has started.
+            ConfigError: a tool, an argument or a model that there is not. No agent has started.
+            RemitError: a server that an agent needs could not be connected.
+        """
+        await self._settle(self.pipeline.items())
+        self.models = self.pipeline.models(self.ports.ids)
+        parent = ParentSession(
+            servers=self.pipeline.servers,
+            policy=self.pipeline.policy,
+            ports=self.ports,
+            limits=self.limits,
+            builtins=self.builtins,
+        )
+        async with parent.running():
+            for connection in parent.servers.values():
+                if connection.error is not None:
+                    raise connection.error
+            self.pipeline.check_catalog(parent.catalog, [builtin.name for builtin in self.builtins])
+            await self._pin(parent)
+            yield parent
+
+    def plan(self, session: ParentSession) -> Plan:
+        """Return what the agents would be and might call. Starts none."""
+
+        def rows(agent: AgentSpec) -> Sequence[Row]:
+            return session.rows(agent.name, role=agent.role, grant=agent.authority)
+
+        return make_plan(self.pipeline.spec, rows, model=self.pipeline.model or None)
+
+    async def agents(self, session: ParentSession) -> PipelineResult:
+        """Run the agents to their end."""
+        spec, values = self.pipeline.spec, self.pipeline.values
+        self.ports.audit.append(
+            "run_started",
+            {
+                "pipeline": spec.name,
+                "file": spec.file.digest,
+                "policy": self.pipeline.policy.digest,
+                "servers": [entry.name for entry in self.pipeline.servers],
+            },
+        )
+
+        async def start(agent: AgentSpec, answers: Mapping[str, object]) -> AgentResult:
+            subagent = session.subagent(
+                agent.name,
+                model=self.models[agent.name],
+                role=agent.role,
+                grant=agent.authority,
+                budget=agent.budget,
+            )
+            return await subagent.run(render_prompt(agent.prompt, values), {**values, **answers})
+
+        with self.ports.telemetry.workflow(spec.name, self.run) as span:
+            result = await run_pipeline(spec, start)
+            if result.status.value != "ok":
+                span.fail(result.status.value)
+        self.ports.audit.append("run_ended", {"status": result.status.value})
+        return result
+
+    async def _settle(self, items: Sequence[Item]) -> None:
+        self.book = await settle(
+            items,
+            book=self.book,
+            store=self.store,
+            confirm=self.confirm,
+            at=self.ports.clock.wall(),
+        )
+
+    async def _pin(self, session: ParentSession) -> None:
+        """Have every listing that was not shown before shown, and let its tools be granted."""
+        seen: list[tuple[ServerEntry, ServerListing]] = []
+        for entry in self.pipeline.servers:
+            listing = session.servers[entry.name].listing
+            if listing is not None:
+                seen.append((entry, listing))
+        questions = [self.pins.question(entry, listing) for entry, listing in seen]
+        await self._settle([item for item in questions if item is not None])
+        for (entry, listing), question in zip(seen, questions, strict=True):
+            if question is None and not self.pins.report(entry, listing).clean:
+                self._tell_first_use(entry, listing)
+            session.admit(listing)
+        if self.keep_pins:
+            self.pins.pin(seen)
+
+    def _tell_first_use(self, entry: ServerEntry, listing: ServerListing) -> None:
+        names = tuple(tool.name for tool in listing.tools)
+        for tool in listing.tools:
+            self.ports.audit.append(
+                "definition_pinned",
+                {"server": entry.name, "tool": tool.name, "definition": tool.digest},
+            )
+        self.on_pinned(Pinned(server=entry.name, tools=names))

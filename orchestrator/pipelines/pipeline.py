@@ -1,0 +1,257 @@
+"""A pipeline with everything that it names, read and checked. Nothing of it has started yet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import policies
+from orchestrator.agents.model import Model
+from orchestrator.agents.recipe import RecipeSource
+from orchestrator.agents.resolve import resolve_model
+from orchestrator.catalog.listing import Catalog
+from orchestrator.core.documents import read_json
+from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.ids import IdSource
+from orchestrator.pipelines.checking import (
+    check_models,
+    check_pipeline,
+    check_tools,
+    pipeline_items,
+)
+from orchestrator.pipelines.inputs import bind_inputs
+from orchestrator.pipelines.loading import load_pipeline
+from orchestrator.pipelines.spec import InputType, InputValue, PipelineSpec
+from orchestrator.sessions.approvals import Item, Origin
+from orchestrator.sessions.configuration import ServersSource, read_servers
+from orchestrator.sessions.entries import (
+    EntryState,
+    Isolation,
+    ServerEntry,
+    ServersFile,
+    server_item,
+)
+from policies import PolicySet
+
+__all__ = ["OUT_INPUT", "Pipeline", "PipelineRequest"]
+
+OUT_INPUT: Final = "out"
+"""The input of type path that is given the run's output folder, where it is given nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRequest:
+    """What somebody wants to run, and with what.
+
+    Attributes:
+        path: the pipeline's file.
+        origin: whose word the pipeline and all that it names is.
+        project: the folder that its files may not leave; what `${workspaceFolder}` stands for.
+        inputs: values by name, as text.
+        folder: what path inputs are relative to.
+        out: the run's output folder.
+        environ: the variables that a servers file may use.
+        home: what `${userHome}` stands for.
+        allow_variables: the variables that a project's servers file may see.
+        model: takes the place of every agent's model, if not empty.
+    """
+
+    path: Path
+    origin: Origin
+    project: Path
+    folder: Path
+    out: Path
+    environ: Mapping[str, str]
+    home: Path
+    inputs: Mapping[str, str]
+    allow_variables: frozenset[str] = frozenset()
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A pipeline that could start: every name in it means something.
+
+    Attributes:
+        spec: its file.
+        values: its inputs, bound.
+        policy: its policies, together; without any, each call is asked about (S-48).
+        servers: the servers that its agents may be granted.
+        warnings: what was left out of account, one line each.
+        origin: whose word it is.
+        model: takes the place of every agent's model, if not empty.
+    """
+
+    spec: PipelineSpec
+    values: Mapping[str, InputValue]
+    policy: PolicySet
+    servers: tuple[ServerEntry, ...]
+    warnings: tuple[str, ...]
+    origin: Origin
+    model: str = ""
+
+    @classmethod
+    def load(cls, request: PipelineRequest) -> Pipeline:
+        """Read a pipeline, its servers file and its policies, and check them against one another.
+
+        Raises ConfigError or PolicyError, with file, line and the nearest right name, for anything
+        that is misspelt, missing or of a wrong type. Nothing is started.
+        """
+        spec = load_pipeline(request.path, root=request.project)
+        values = _bound(spec, request)
+        file = _servers(spec, request, values)
+        servers = _needed(spec, file)
+        names = [entry.name for entry in file.entries]
+        policy = _policy(spec, values)
+        check_pipeline(spec, policy=policy, servers=names)
+        if not request.model:
+            check_models(spec)
+        check_policy(policy, dict.fromkeys(names), {agent.role for agent in spec.agents})
+        return cls(
+            spec=spec,
+            values=values,
+            policy=policy,
+            servers=servers,
+            warnings=tuple(f"{item.where}: {item.message}" for item in file.warnings),
+            origin=request.origin,
+            model=request.model,
+        )
+
+    def items(self) -> tuple[Item, ...]:
+        """Return everything that takes effect only if a person has approved it."""
+        return (
+            *pipeline_items(self.spec, self.origin),
+            *(server_item(entry) for entry in self.servers),
+        )
+
+    def models(self, ids: IdSource) -> Mapping[str, Model]:
+        """Return each agent's model by the agent's name. Runs the code of recipes: approve first.
+
+        Raises ConfigError for a model that there is not.
+        """
+        return MappingProxyType(
+            {
+                agent.name: resolve_model(
+                    self.model or agent.model or "", recipes=self._recipe, ids=ids
+                )
+                for agent in self.spec.agents
+            }
+        )
+
+    def check_catalog(self, catalog: Catalog, builtins: Collection[str]) -> None:
+        """Check grants and policies against what the servers offer; no agent has started yet.
+
+        Raises ConfigError, with file, line and the nearest right name.
+        """
+        check_tools(self.spec, catalog=catalog, builtins=builtins)
+        known: dict[str, Mapping[str, Mapping[str, object]] | None] = {}
+        for entry in self.servers:
+            listing = catalog.listing(entry.name)
+            known[entry.name] = (
+                {tool.name: tool.input_schema for tool in listing.tools} if listing else None
+            )
+        check_policy(self.policy, known, {agent.role for agent in self.spec.agents})
+
+    def _recipe(self, name: str) -> RecipeSource:
+        file = self.spec.recipes[name]
+        return RecipeSource(
+            path=str(file.path), module=f"remit_recipe_{file.digest[:16]}", content=file.content
+        )
+
+
+def check_policy(
+    policy: PolicySet,
+    servers: Mapping[str, Mapping[str, Mapping[str, object]] | None],
+    roles: Collection[str],
+) -> None:
+    """Raise ConfigError for the first thing in the policies that does not fit what there is.
+
+    `servers` has the tools of each server with their input schemas; None where they are not known.
+    """
+    for finding in policies.validate(policy, policies.Catalogue(servers), roles):
+        if finding.severity is policies.Severity.ERROR:
+            place = finding.place
+            raise ConfigError(
+                finding.message,
+                code="E-POLICY-" + finding.code.upper(),
+                fix=f"did you mean {finding.nearest!r}?" if finding.nearest else "",
+                where=Where(place.path, place.line, place.column),
+            )
+
+
+def _bound(spec: PipelineSpec, request: PipelineRequest) -> Mapping[str, InputValue]:
+    given = dict(request.inputs)
+    for item in spec.inputs:
+        if item.name == OUT_INPUT and item.type is InputType.PATH and item.default is None:
+            given.setdefault(OUT_INPUT, str(request.out))
+        if any(agent.name == item.name for agent in spec.agents):
+            raise ConfigError(
+                f"{item.name!r} is an input and an agent",
+                code="E-PIPELINE-INPUT",
+                why="both would be handed over under that name",
+                fix="rename one of them",
+                where=item.where,
+            )
+    return bind_inputs(spec, given, folder=request.folder)
+
+
+def _servers(
+    spec: PipelineSpec, request: PipelineRequest, values: Mapping[str, InputValue]
+) -> ServersFile:
+    if spec.servers is None:
+        return ServersFile()
+    out = values.get(OUT_INPUT)
+    environ = {**request.environ, "REMIT_OUT": str(request.out if out is None else out)}
+    source = ServersSource(
+        origin=request.origin,
+        project=request.project.resolve(),
+        home=request.home,
+        environ=environ,
+        allow_variables=request.allow_variables | {"REMIT_OUT"},
+    )
+    return read_servers(read_json(spec.servers.content, str(spec.servers.path)), source)
+
+
+def _needed(spec: PipelineSpec, file: ServersFile) -> tuple[ServerEntry, ...]:
+    """Return the servers that an agent could be granted; the others are not even started.
+
+    Raises the problem of a server that a grant names and that cannot be used.
+    """
+    named = {entry.server for agent in spec.agents if agent.grant for entry in agent.grant.entries}
+    anything = any(agent.grant is None for agent in spec.agents)
+    needed: list[ServerEntry] = []
+    for entry in file.entries:
+        if entry.name in named and entry.problem is not None:
+            raise entry.problem
+        if entry.isolate is Isolation.AGENT:
+            # Sharing the process would be less than what the file asks for.
+            raise ConfigError(
+                f"server {entry.name!r} asks for a process of its own for each agent, "
+                "which this version cannot give",
+                code="E-SERVER-ISOLATE",
+                fix='remove "isolate", or keep the server to one agent',
+                where=entry.where,
+            )
+        if entry.state is EntryState.READY and (anything or entry.name in named):
+            needed.append(entry)
+    return tuple(needed)
+
+
+def _policy(spec: PipelineSpec, values: Mapping[str, InputValue]) -> PolicySet:
+    if not spec.policies:
+        return policies.ASK_ALL
+    sources: list[policies.Source] = []
+    for file in spec.policies:
+        try:
+            sources.append(policies.Source(str(file.path), file.content.decode()))
+        except UnicodeDecodeError:
+            raise ConfigError(
+                f"{file.name} is not UTF-8 text",
+                code="E-POLICY-ENCODING",
+                where=Where(str(file.path)),
+            ) from None
+    parameters = {name: str(value) for name, value in values.items()}
+    return policies.load(sources, parameters)
