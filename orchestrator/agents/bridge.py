@@ -1,4 +1,6 @@
-"""Language models through pydantic-ai: one `Model` for each PROVIDER:NAME. Runs on asyncio only.
+"""Language models through pydantic-ai: one `Model` for each PROVIDER:NAME. Made for asyncio.
+
+On trio the provider's own library leaves its streams to the garbage collector, with a warning.
 
 The loop, the messages and the budgets are ours; the library turns a request into a provider's
 bytes and back. Its provider classes read credentials from their own environment variables
@@ -9,8 +11,10 @@ bytes and back. Its provider classes read credentials from their own environment
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from typing import Final, cast, get_args, get_type_hints
 from urllib.parse import urlsplit
 
@@ -107,7 +111,9 @@ class PydanticAiModel:
                 )
 
         return httpx2.AsyncClient(
-            timeout=httpx2.Timeout(self._bounds.request_seconds_max, connect=_CONNECT_SECONDS_MAX),
+            verify=_tls(),
+            # The exchange has a deadline for the whole of a request; a pause inside it may be long.
+            timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS_MAX),
             limits=httpx2.Limits(max_connections=_CONNECTIONS_MAX),
             # Counted as it comes in: a compressed body could be a thousand times its size.
             headers={"Accept-Encoding": "identity"},
@@ -124,6 +130,12 @@ class PydanticAiModel:
             return infer_model(f"{self._kind}:{self.name}", provider_factory=provide)
         except UserError as error:
             raise unusable(error, self.provider) from None
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Return the context of every client: reading the certificates takes a while."""
+    return httpx2.create_ssl_context()
 
 
 def _kind_of(provider: str) -> str:

@@ -77,9 +77,8 @@ _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9_]{2,63})`")
 
 
 def may_try_again(error: Exception) -> bool:
-    """Tell whether the same request may succeed in a moment. A timeout has waited long enough."""
-    waited = isinstance(error, ModelTimeoutError | httpx2.TimeoutException)
-    return isinstance(error, _TRANSIENT) and not waited and _ours(error) is None
+    """Tell whether the same request may succeed in a moment."""
+    return isinstance(error, _TRANSIENT) and _ours(error) is None
 
 
 def failure_of(error: Exception, *, provider: str, began: bool) -> RemitError:

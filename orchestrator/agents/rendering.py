@@ -36,6 +36,7 @@ INSTRUCTIONS: Final = (
     "A call that was denied or refused stays so: do not repeat it unchanged. "
     "When you are done, answer in text without calling a tool."
 )
+"""What every model is told before its task. It asks for care; the gate does not rely on it."""
 
 _IMITATION: Final = re.compile(r"<(?=[\s/]*untrusted)", re.IGNORECASE)
 _NAME_CHARS_MAX: Final = 256

@@ -13,7 +13,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self, cast
 
-__all__ = ["OpenAiLike", "Reply", "Seen", "answer", "call", "calls", "failure", "stream"]
+__all__ = [
+    "OpenAiLike",
+    "Reply",
+    "Seen",
+    "answer",
+    "call",
+    "calls",
+    "failure",
+    "message",
+    "opening",
+    "piece",
+    "response",
+    "stream",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +179,88 @@ def stream(
     if done:
         events.append(b"data: [DONE]\n\n")
     return Reply(headers=_SSE, pieces=tuple(events), cut=cut, hold=hold)
+
+
+def opening(index: int, name: str, *, id: str) -> dict[str, object]:  # noqa: A002
+    """The delta that opens a streamed tool call."""
+    function = {"name": name, "arguments": ""}
+    return {"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}
+
+
+def piece(index: int, arguments: str) -> dict[str, object]:
+    """A delta with the next characters of a streamed call's arguments."""
+    return {"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}
+
+
+def message(text: str) -> dict[str, object]:
+    """A text of the Responses interface."""
+    content = [{"type": "output_text", "text": text, "annotations": list[object]()}]
+    return {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
+
+
+def response(*output: Mapping[str, object]) -> Reply:
+    """A whole turn as the Responses interface streams it: each item, then the response."""
+    begun: dict[str, object] = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "loopback-1",
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "status": "in_progress",
+    }
+    usage = {
+        "input_tokens": 11,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 7,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 18,
+    }
+    events: list[dict[str, object]] = [{"type": "response.created", "response": begun}]
+    for index, item in enumerate(output):
+        place = {"output_index": index, "item_id": item["id"]}
+        opened = {**item, "status": "in_progress"}
+        if item["type"] == "function_call":
+            events += [
+                {
+                    "type": "response.output_item.added",
+                    **place,
+                    "item": {**opened, "arguments": ""},
+                },
+                {
+                    "type": "response.function_call_arguments.delta",
+                    **place,
+                    "delta": item["arguments"],
+                },
+            ]
+        else:
+            text = cast("list[dict[str, object]]", item["content"])[0]["text"]
+            events += [
+                {"type": "response.output_item.added", **place, "item": {**opened, "content": []}},
+                {
+                    "type": "response.output_text.delta",
+                    **place,
+                    "content_index": 0,
+                    "delta": text,
+                    "logprobs": [],
+                },
+            ]
+        events.append({"type": "response.output_item.done", **place, "item": item})
+    ended = {**begun, "status": "completed", "output": list(output), "usage": usage}
+    events.append({"type": "response.completed", "response": ended})
+    pieces = [
+        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
+        for number, event in enumerate(events)
+    ]
+    return Reply(headers=_SSE, pieces=tuple(piece.encode() for piece in pieces))
 
 
 def _whole(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
@@ -15,12 +15,13 @@ from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.events import AgentEvent
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.loop import run_agent
-from orchestrator.agents.model import AgentTask, Model, RequestGate
+from orchestrator.agents.model import AgentTask, CallResult, Model, RequestGate, Turn, Usage
 from orchestrator.agents.recipe import RecipeModel, RecipeSource, load_recipe
 from orchestrator.agents.results import AgentResult
 from orchestrator.core.calls import Call, ToolSpec
 from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.content import Origin, UntrustedContent
+from orchestrator.core.errors import AuthorityError, Delivery, DenyReason, RemitError
 from orchestrator.core.ids import AgentId, CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import Span
@@ -198,6 +199,55 @@ class Stage:
 
     def told(self, kind: type[_Event]) -> list[_Event]:
         return [event for event in self.events if isinstance(event, kind)]
+
+
+READ_A = Call("files", "read", {"path": "a"})
+WRITE = Call("files", "write")
+
+
+@dataclass
+class ScriptedModel:
+    """A model that takes its turns from a list; it keeps the results that it was handed."""
+
+    turns: Sequence[Turn | RemitError]
+    handed: list[list[CallResult]] = field(default_factory=list[list[CallResult]])
+    name: str = "scripted"
+    provider: str = "openai"
+    left: bool = False
+
+    @asynccontextmanager
+    async def converse(
+        self, task: AgentTask, tools: Sequence[ToolSpec], gate: RequestGate
+    ) -> AsyncGenerator[ScriptedModel]:
+        try:
+            yield self
+        finally:
+            self.left = True
+
+    async def next(self, results: Sequence[CallResult]) -> Turn:
+        await anyio.lowlevel.checkpoint()
+        self.handed.append(list(results))
+        turn = self.turns[min(len(self.handed), len(self.turns)) - 1]
+        if isinstance(turn, RemitError):
+            raise turn
+        return turn
+
+
+def asks(*calls: Call, said: object = None, tokens: int = 0) -> Turn:
+    return Turn(calls=calls, answer=said, usage=Usage(output_tokens=tokens))
+
+
+def answers(value: object) -> Turn:
+    return Turn(answer=value, done=True)
+
+
+def refuses(
+    reason: DenyReason, delivery: Delivery = Delivery.NOT_SENT
+) -> Callable[[Call], Awaitable[UntrustedContent]]:
+    async def answer(call: Call) -> UntrustedContent:
+        raise AuthorityError("no", reason=reason, delivery=delivery, rule="r1")
+
+    return answer
 
 
 def recipe(code: str, function: str = "main", **bounds: int) -> RecipeModel:
