@@ -238,6 +238,9 @@ class Outbox:
         """Check and write the batch in one step. False: the other side takes no more now."""
         batch = self._batch
         while batch:
+            if any(entry.ticket.settled for entry in batch):
+                self._drop_settled()
+                continue
             view = memoryview(batch[0].wire if len(batch) == 1 else b"".join(map(_wire, batch)))
             for entry in batch:
                 entry.ticket.delivery = Delivery.MAYBE_SENT
@@ -261,6 +264,12 @@ class Outbox:
                 entry.ticket.delivery = Delivery.NOT_SENT
             self._refuse(refusals)
         return True
+
+    def _drop_settled(self) -> None:
+        """Drop what ended while the record was made, or with the refusal of another."""
+        waiting = [entry for entry in self._batch if not entry.ticket.settled]
+        self._queued_bytes -= sum(len(entry.wire) for entry in self._batch if entry.ticket.settled)
+        self._batch[:] = waiting
 
     def _refuse(self, refusals: Sequence[tuple[_Entry, Exception]]) -> None:
         errors = {id(entry): error for entry, error in refusals}

@@ -169,6 +169,21 @@ def test_what_nobody_waits_for_any_more_is_dropped() -> None:
     assert (pipe.received, ticket.ends, outbox.queued_bytes) == (b"two\n", [], 0)
 
 
+def test_what_ends_with_the_refusal_of_another_is_dropped_with_it() -> None:
+    class Sibling(Ticket):
+        def refused(self, error: Exception) -> None:
+            other.settled = True
+
+    outbox, pipe = an_outbox(), Pipe()
+    guard = Guard()
+    guard.revoked = True
+    outbox.push(b"one", guard, Sibling())
+    _, other = push(outbox, b"two")
+    push(outbox, b"three")
+    outbox.flush(pipe.write)
+    assert (pipe.received, outbox.queued_bytes) == (b"three\n", 0)
+
+
 @pytest.mark.requirement("I1")
 def test_of_a_refused_frame_no_byte_leaves_and_the_others_go() -> None:
     outbox, pipe = an_outbox(), Pipe()
