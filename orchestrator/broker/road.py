@@ -27,7 +27,7 @@ from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import CallOutcome
 from orchestrator.core.ports import Span
-from policies import Context, Decision, Effect, Operation, PolicySet, Request, Resource
+from policies import Context, Decision, Effect, Operation, PolicySet, Request, Resource, explain
 
 __all__ = ["Broker"]
 
@@ -109,6 +109,8 @@ class Broker:
             # What a person waited over is stale by definition: look at everything again.
             stamp = self._gate.stamp(snapshot, capability)
             decision = self._decide(wish, snapshot, capability)
+        if decision.effect is Effect.FORBID and decision.by_default:
+            raise self._not_permitted(wish, snapshot, capability)
         permit = self._gate.admit(
             call=wish.id,
             capability=capability,
@@ -162,16 +164,20 @@ class Broker:
         decision = verdict.decide(values)
         if current:
             return decision
-        ref = capability.ref
-        present = self._policy.decide(
-            Request(
-                principal=snapshot.table.principal,
-                action=Operation.CALL,
-                resource=Resource(ref.server, ref.kind.value, ref.name),
-                context=Context(values),
-            )
-        )
+        present = self._policy.decide(_question(snapshot, capability, values))
         return max(decision, present, key=lambda item: _STRICTNESS[item.effect])
+
+    def _not_permitted(
+        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
+    ) -> AuthorityError:
+        """Say what the nearest permit for this very tool lacked; nothing about other tools."""
+        nearest = explain(self._policy, _question(snapshot, capability, wish.values)).nearest
+        return AuthorityError(
+            f"{wish.ref} is refused: no permit",
+            reason=DenyReason.NO_PERMIT,
+            rule=f"nearest {nearest.rule}" if nearest is not None else "",
+            why="; ".join((*nearest.lacks, *map(str, nearest.failed))) if nearest else "",
+        )
 
     async def _run_builtin(self, wish: Wish, permit: Permit) -> UntrustedContent:
         try:
@@ -256,6 +262,18 @@ class Broker:
             "call_ended",
             {"call": wish.id, "outcome": outcome.value, "delivery": delivery.value},
         )
+
+
+def _question(
+    snapshot: CapabilitySnapshot, capability: Capability, values: Mapping[str, object]
+) -> Request:
+    ref = capability.ref
+    return Request(
+        principal=snapshot.table.principal,
+        action=Operation.CALL,
+        resource=Resource(ref.server, ref.kind.value, ref.name),
+        context=Context(values),
+    )
 
 
 def _rule(decision: Decision) -> str:

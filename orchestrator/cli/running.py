@@ -140,17 +140,14 @@ def carry_out(job: Job) -> ExitCode:
 async def _plan(job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId) -> Plan:
     with _pipeline_run(job, pipeline, paths, run, MemoryAudit()) as (running, _), ungrouped():
         running.keep_pins = False
-        async with running.session() as session:
-            return running.plan(session)
+        return await running.plan()
 
 
 async def _run(
     job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId, log: AuditLog
 ) -> PipelineResult:
     with _pipeline_run(job, pipeline, paths, run, log) as (running, watched), ungrouped():
-        async with running.session() as session:
-            watched.session = session
-            return await running.agents(session)
+        return await running.to_the_end(watched.begin)
 
 
 class _Watched:
@@ -159,14 +156,17 @@ class _Watched:
     def __init__(self, job: Job, progress: Progress) -> None:
         self._job = job
         self._progress = progress
-        self.session: ParentSession | None = None
+        self._session: ParentSession | None = None
+
+    def begin(self, session: ParentSession) -> None:
+        self._session = session
 
     def emit(self, event: AgentEvent) -> None:
         self._progress.emit(event)
         if self._job.output is Output.JSON_LINES:
             print_json(event_object(event))
-        if self._job.watch is not None and self.session is not None:
-            self._job.watch(self.session, event)
+        if self._job.watch is not None and self._session is not None:
+            self._job.watch(self._session, event)
 
 
 @contextmanager

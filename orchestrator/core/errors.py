@@ -141,7 +141,8 @@ class AuthorityError(RemitError):
         reason: the cause.
         delivery: what the server may have seen.
         bytes_sent: bytes of the frame that the kernel took; 0 with NOT_SENT.
-        rule: the policy rule that decided, `id (file:line)`; empty if the ledger refused.
+        rule: the policy rule that decided, `"id" (file:line)`; where none spoke, the permit that
+            came nearest, after the word `nearest`; empty if the ledger refused.
     """
 
     def __init__(
@@ -152,6 +153,7 @@ class AuthorityError(RemitError):
         delivery: Delivery = Delivery.NOT_SENT,
         bytes_sent: int = 0,
         rule: str = "",
+        why: str = "",
         fix: str = "",
     ) -> None:
         code = "E-AUTHORITY-" + reason.name.replace("_", "-")
@@ -159,6 +161,7 @@ class AuthorityError(RemitError):
         super().__init__(
             message,
             code=code,
+            why=why,
             fix=fix,
             exit_code=ExitCode.INPUT_REQUIRED if pending else ExitCode.DENIED,
         )

@@ -13,7 +13,7 @@ def sole_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return what is inside a group of one, however deep; else the group."""
     if len(group.exceptions) > 1:
         return group
-    cause = group.exceptions[0]
+    cause = next(iter(group.exceptions))
     if isinstance(cause, BaseExceptionGroup):
         return sole_cause(cast("BaseExceptionGroup[BaseException]", cause))
     return cause

@@ -18,6 +18,7 @@ from orchestrator.broker.builtins import list_capabilities
 from orchestrator.catalog.listing import ServerListing
 from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.outcomes import RunStatus
 from orchestrator.pipelines.inputs import render_prompt
 from orchestrator.pipelines.pipeline import Pipeline
 from orchestrator.pipelines.plan import Plan, make_plan
@@ -61,6 +62,33 @@ class PipelineRun:
     builtins: Sequence[BuiltinTool] = (list_capabilities,)
     models: Mapping[str, Model] = field(default_factory=dict[str, Model])
 
+    async def to_the_end(self, on_session: Callable[[ParentSession], None]) -> PipelineResult:
+        """Do all of it, and return what became of the agents. Everything has ended then.
+
+        `on_session` is handed the session before the first agent starts. Raises as `session` does.
+        """
+        status = RunStatus.FAILED
+        try:
+            async with self.session() as session:
+                on_session(session)
+                result = await self._agents(session)
+                status = result.status
+        finally:
+            self.ports.audit.append("run_ended", {"status": status.value})
+        return result
+
+    async def plan(self) -> Plan:
+        """Return what the agents would be and might call. Starts the servers, and no agent.
+
+        Raises as `session` does.
+        """
+        async with self.session() as session:
+
+            def rows(agent: AgentSpec) -> Sequence[Row]:
+                return session.rows(agent.name, role=agent.role, grant=agent.authority)
+
+            return make_plan(self.pipeline.spec, rows, model=self.pipeline.model or None)
+
     @asynccontextmanager
     async def session(self) -> AsyncGenerator[ParentSession]:
         """Approve, start the servers, check names against what they offer, pin, and yield.
@@ -88,16 +116,7 @@ class PipelineRun:
             await self._pin(parent)
             yield parent
 
-    def plan(self, session: ParentSession) -> Plan:
-        """Return what the agents would be and might call. Starts none."""
-
-        def rows(agent: AgentSpec) -> Sequence[Row]:
-            return session.rows(agent.name, role=agent.role, grant=agent.authority)
-
-        return make_plan(self.pipeline.spec, rows, model=self.pipeline.model or None)
-
-    async def agents(self, session: ParentSession) -> PipelineResult:
-        """Run the agents to their end."""
+    async def _agents(self, session: ParentSession) -> PipelineResult:
         spec, values = self.pipeline.spec, self.pipeline.values
         self.ports.audit.append(
             "run_started",
@@ -121,9 +140,8 @@ class PipelineRun:
 
         with self.ports.telemetry.workflow(spec.name, self.run) as span:
             result = await run_pipeline(spec, start)
-            if result.status.value != "ok":
+            if result.status is not RunStatus.OK:
                 span.fail(result.status.value)
-        self.ports.audit.append("run_ended", {"status": result.status.value})
         return result
 
     async def _settle(self, items: Sequence[Item]) -> None:

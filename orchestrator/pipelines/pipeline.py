@@ -22,6 +22,7 @@ from orchestrator.pipelines.checking import (
     check_tools,
     pipeline_items,
 )
+from orchestrator.pipelines.files import ProjectFile
 from orchestrator.pipelines.inputs import bind_inputs
 from orchestrator.pipelines.loading import load_pipeline
 from orchestrator.pipelines.spec import InputType, InputValue, PipelineSpec
@@ -105,7 +106,7 @@ class Pipeline:
         file = _servers(spec, request, values)
         servers = _needed(spec, file)
         names = [entry.name for entry in file.entries]
-        policy = _policy(spec, values)
+        policy = _policy(spec, values, request)
         check_pipeline(spec, policy=policy, servers=names)
         if not request.model:
             check_models(spec)
@@ -240,13 +241,15 @@ def _needed(spec: PipelineSpec, file: ServersFile) -> tuple[ServerEntry, ...]:
     return tuple(needed)
 
 
-def _policy(spec: PipelineSpec, values: Mapping[str, InputValue]) -> PolicySet:
+def _policy(
+    spec: PipelineSpec, values: Mapping[str, InputValue], request: PipelineRequest
+) -> PolicySet:
     if not spec.policies:
         return policies.ASK_ALL
     sources: list[policies.Source] = []
     for file in spec.policies:
         try:
-            sources.append(policies.Source(str(file.path), file.content.decode()))
+            sources.append(policies.Source(_shown(file, request), file.content.decode()))
         except UnicodeDecodeError:
             raise ConfigError(
                 f"{file.name} is not UTF-8 text",
@@ -255,3 +258,11 @@ def _policy(spec: PipelineSpec, values: Mapping[str, InputValue]) -> PolicySet:
             ) from None
     parameters = {name: str(value) for name, value in values.items()}
     return policies.load(sources, parameters)
+
+
+def _shown(file: ProjectFile, request: PipelineRequest) -> str:
+    """Return a file's name for messages and records: one that leads there from where we are."""
+    if request.origin is Origin.BUILTIN:
+        return file.name
+    folder = request.folder.resolve()
+    return str(file.path.relative_to(folder) if file.path.is_relative_to(folder) else file.path)
