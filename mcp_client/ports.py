@@ -71,7 +71,10 @@ class Transport(Protocol):
     """One connection to one server. `send` has no default guard: nothing goes out without one."""
 
     async def open(self, sink: FrameSink) -> None:
-        """Start or reach the server. Raises StartError. Must be called in the owner's task."""
+        """Start or reach the server. Raises StartError, or ServerGoneError if it ended at once.
+
+        Must be called in the owner's task.
+        """
         ...
 
     def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:

@@ -1,7 +1,7 @@
 """A server that starts processes in the ways that get away from a host, and tells their ids.
 
-Arguments: how each descendant is started, then how the server itself goes on (`stay`: until its
-input ends; `deaf`: for good, whatever it is told; `exit`: not at all). A line is one process id.
+Arguments: how each descendant is started, then how the server itself goes on (`stay`: until a byte
+comes or its input ends; `deaf`: for good, whatever it is told). A line is one process id.
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ def main() -> None:
     os.write(1, b"%d\n" % os.getpid())
     while then == "deaf":
         signal.pause()
-    if then == "stay":
-        os.read(0, 1)
+    os.read(0, 1)
 
 
 if __name__ == "__main__":

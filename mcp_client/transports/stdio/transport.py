@@ -80,6 +80,7 @@ class StdioTransport:
         self._blocked = False
         self._giving_up: TimerHandle | None = None
         self._lost = False
+        self._error: Exception | None = None
 
     @property
     def stderr_tail(self) -> str:
@@ -88,7 +89,10 @@ class StdioTransport:
         return "".join(char for char in text if char.isprintable() or char in "\n\t")
 
     async def open(self, sink: FrameSink) -> None:
-        """Start the server. Raises StartError; a start that is cancelled leaves no process."""
+        """Start the server. A start that fails or is cancelled leaves no process.
+
+        Raises StartError, or ServerGoneError if the server ended at once.
+        """
         if self._sink is not None or self._lost:
             raise LocalProtocolError(
                 "a transport is opened once", server=self._server, stage="start"
@@ -102,8 +106,9 @@ class StdioTransport:
             failure = await self._process.started()
             if failure is not None:
                 raise StartError(self._why(failure), server=self._server, stage="start")
-            if self._stdout >= 0:  # not closed meanwhile
-                self._reactor.watch_read(self._stdout, self._stdout_readable)
+            if self._error is not None:  # it ended, or was closed, before this task ran again
+                raise self._error
+            self._reactor.watch_read(self._stdout, self._stdout_readable)
         except BaseException as error:
             self._lost = True
             with anyio.CancelScope(shield=True):
@@ -276,6 +281,7 @@ class StdioTransport:
         if self._lost:
             return
         self._lost = True
+        self._error = error
         if self._giving_up is not None:
             self._giving_up.cancel()
         self._stop_writing()

@@ -73,8 +73,9 @@ async def test_after_close_the_children_of_a_wrapper_are_dead() -> None:
 
 
 async def test_what_a_server_leaves_behind_when_it_exits_is_ended_without_a_close() -> None:
-    async with opened(*TREE, *WAYS, "exit") as connection:
+    async with opened(*TREE, *WAYS, "stay") as connection:
         tree = await pids(connection, 1 + len(WAYS))
+        connection.send(b"go")
         assert isinstance(await connection.sink.error(), ServerGoneError)
         await until_dead(tree, seconds=3)
 
