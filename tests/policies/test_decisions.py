@@ -382,6 +382,16 @@ def test_a_hostile_name_is_matched_in_bounded_time():
 # ------------------------------------------------------------------------------------------- verdicts
 
 
+NEVER_BUT_ERRED = 'ask "x" call on a/t when arg(/p) under "a/" and not arg(/p) under "a/"\n'
+NO_PATH = (
+    'ask "x" call on a/t when '
+    + " and ".join(
+        f'arg(/p) under "{at}" and not arg(/p) under "{at}"' for at in ("a", "b", "/c", "/d")
+    )
+    + "\n"
+)
+
+
 def verdict_of(rules: str) -> Verdict:
     return loaded(rules).verdict(Principal(role="r"), Operation.CALL, Resource("a", "tool", "t"))
 
@@ -429,6 +439,12 @@ def test_an_ask_that_always_speaks_leaves_a_conditional_forbid_open():
         ),
         ('ask "x" call on a/t when arg(/p) == 1 and arg(/p) == 2', True),
         ('ask "x" call on a/t when exists arg(/p) and not exists arg(/p)', False),
+        ('permit "x" call on a/t unless arg(/p) under "a/"', True),
+        ('permit "x" call on a/t unless arg(/p) under "/a/"', True),
+        # only a path that one reads as below and another as beside
+        (NEVER_BUT_ERRED + 'forbid "f" call on a/t unless arg(/p) under "."', True),
+        # only a string that is no path at all
+        (NO_PATH + 'forbid "f" call on a/t unless arg(/p) == "q" or arg(/p) != "q"', True),
     ],
 )
 def test_a_tool_is_visible_if_some_arguments_get_through(rules: str, visible: bool):
