@@ -273,6 +273,13 @@ def test_calls_turned_down_are_lines_that_stay(terminal: Terminal):
     assert "git/git_status  server_removed  bytes sent: 0" in text
 
 
+def test_the_table_is_taken_away_at_the_end(terminal: Terminal):
+    text = live(terminal, started())
+
+    # up a line and erased, for each of its two lines
+    assert text.endswith("\x1b[1A\x1b[2K\x1b[1A\x1b[2K")
+
+
 def test_no_text_of_a_server_moves_the_terminal(terminal: Terminal):
     text = live(
         terminal,
