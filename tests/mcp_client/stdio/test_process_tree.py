@@ -21,6 +21,7 @@ from mcp_client.transports.stdio import supervisor_main
 from tests.mcp_client.stdio.harness import (
     BARE,
     Connection,
+    children,
     connected,
     is_alive,
     opened,
@@ -122,9 +123,12 @@ async def test_close_can_be_called_again_and_by_two_at_once() -> None:
 
 
 @asynccontextmanager
-async def a_host(*command: str, lines: int) -> AsyncGenerator[tuple[int, list[int]]]:
+async def a_host(
+    *command: str, lines: int, way: str = "plain"
+) -> AsyncGenerator[tuple[int, list[int]]]:
     """A host in a process of its own, with a server; its id and the ids of the server's tree."""
-    program = [sys.executable, str(SERVERS / "host.py"), str(lines), *command]
+    program = [sys.executable, str(SERVERS / "host.py"), way, str(lines), *command]
+    lines += way == "forks"
     process = await anyio.open_process(program, stderr=None, start_new_session=True)
     try:
         assert process.stdout is not None
@@ -148,6 +152,30 @@ async def test_when_the_host_is_killed_nothing_of_its_servers_is_alive_two_secon
         (supervisor,) = supervisors(host)
         os.kill(host, number)
         await until_dead([*tree, supervisor], seconds=2.5)
+
+
+async def test_a_process_that_the_host_forked_keeps_no_server_alive_after_it() -> None:
+    async with a_host(*TREE, "deaf", lines=1, way="forks") as (host, (forked, server)):
+        os.kill(host, signal.SIGKILL)
+        await until_dead([server], seconds=2.5)
+        assert is_alive(forked)
+        os.kill(forked, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["int", "hup"])
+async def test_the_signals_of_a_terminal_end_neither_supervisor_nor_keeper(
+    number: signal.Signals,
+) -> None:
+    async with opened("cat") as connection:
+        (supervisor,) = supervisors(os.getpid())
+        for pid in (supervisor, *children(supervisor)):
+            os.kill(pid, number)
+        other = connection.another("cat")
+        await other.transport.open(other.sink)
+        for each in (connection, other):
+            each.send(b"still here")
+            assert await each.sink.frame(0) == b"still here"
+        await other.transport.close()
 
 
 async def test_ctrl_c_on_the_hosts_terminal_reaches_neither_supervisor_nor_servers() -> None:
