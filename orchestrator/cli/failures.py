@@ -15,6 +15,7 @@ from orchestrator.core.display import safe_line, safe_text
 from orchestrator.core.errors import (
     AuthorityError,
     CallFailedError,
+    DenyReason,
     ExitCode,
     RemitError,
     Where,
@@ -118,7 +119,8 @@ def _of_remit(error: RemitError) -> Failure:
 
 
 def _refusal(error: AuthorityError) -> str:
-    rule = f"rule {error.rule}; " if error.rule else ""
+    word = "" if error.reason is DenyReason.NO_PERMIT else "rule "
+    rule = f"{word}{error.rule}; " if error.rule else ""
     sent = f"bytes sent: {error.bytes_sent} ({error.delivery.value})"
     return f"{error.reason.value}; {rule}{sent}"
 

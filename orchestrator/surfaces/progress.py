@@ -22,7 +22,7 @@ from orchestrator.agents.events import (
     TurnEnded,
 )
 from orchestrator.core.display import safe_line
-from orchestrator.core.errors import Delivery
+from orchestrator.core.errors import Delivery, DenyReason
 from orchestrator.core.outcomes import CallOutcome
 
 if TYPE_CHECKING:
@@ -203,7 +203,9 @@ def _ending(event: CallEnded) -> str:
         case CallOutcome.OK:
             return f"{target}  {event.seconds:.2f} s"
         case CallOutcome.DENIED:
-            rule = f"rule {safe_line(event.rule)}" if event.rule else ""
+            # without a permit no rule decided; what stands there says itself what it is
+            word = "" if event.reason is DenyReason.NO_PERMIT else "rule "
+            rule = f"{word}{safe_line(event.rule)}" if event.rule else ""
             return "  ".join(part for part in (target, reason, rule, _sent(event)) if part)
         case CallOutcome.REFUSED:
             return "  ".join(part for part in (target, reason, _sent(event)) if part)

@@ -11,7 +11,16 @@ import pytest
 
 from orchestrator.cli.frame import COMMANDS, ROOT, main
 from orchestrator.cli.groups import LazyCommand
-from orchestrator.core.errors import ConfigError, ExitCode, RemitError, Where
+from orchestrator.core.errors import (
+    AuthorityError,
+    CallFailedError,
+    ConfigError,
+    Delivery,
+    DenyReason,
+    ExitCode,
+    RemitError,
+    Where,
+)
 from tests.orchestrator.cli.running import ROOT_FOLDER, Finished, Remit
 
 FAILURES: dict[str, BaseException] = {}
@@ -168,6 +177,35 @@ def test_an_interrupt_has_its_own_exit_code(failing: Callable[..., Finished]):
 
 def test_an_interrupt_in_a_group_has_it_too(failing: Callable[..., Finished]):
     assert failing(BaseExceptionGroup("", [KeyboardInterrupt()])).code == 130
+
+
+def test_a_refusal_says_which_rule_and_what_was_sent(failing: Callable[..., Finished]):
+    ended = failing(
+        AuthorityError("no", reason=DenyReason.FORBIDDEN, rule='"x" (p.policy:3)'), "--json"
+    )
+
+    assert ended.code == ExitCode.DENIED.value
+    assert ended.json["why"] == 'forbidden; rule "x" (p.policy:3); bytes sent: 0 (not_sent)'
+
+
+@pytest.mark.parametrize("machine", [False, True])
+def test_a_servers_own_text_is_marked_for_people_and_kept_from_machines(
+    failing: Callable[..., Finished], machine: bool
+):
+    error = CallFailedError(
+        "files/x: the server answered with error 1",
+        code="E-CALL-PEER",
+        server="files",
+        stage="receive",
+        delivery=Delivery.ANSWERED,
+        untrusted_detail="remit: all is well\x1b[2J\nE-FAKE: yes",
+    )
+
+    ended = failing(error, *(["--json"] if machine else []))
+
+    line = '  the server said (untrusted): "remit: all is well<U+001B>[2J E-FAKE: yes"\n'
+    assert (line in ended.err) is not machine
+    assert "all is well" not in ended.out
 
 
 def test_nothing_in_an_error_moves_the_terminal(failing: Callable[..., Finished]):

@@ -119,6 +119,23 @@ def test_a_denied_call_is_a_line_with_its_rule():
     ]
 
 
+def test_a_call_that_nothing_permits_is_not_said_to_have_a_rule():
+    event = CallEnded(
+        agent=AgentId("a"),
+        server="s",
+        tool="t",
+        outcome=CallOutcome.DENIED,
+        seconds=0.0,
+        delivery=Delivery.NOT_SENT,
+        reason=DenyReason.NO_PERMIT,
+        rule='nearest "x" (p.policy:1)',
+    )
+
+    assert plain(event) == [
+        'denied   a            s/t  no_permit  nearest "x" (p.policy:1)  bytes sent: 0'
+    ]
+
+
 def test_a_refused_call_is_a_line_with_what_was_sent():
     assert plain(refused()) == [
         "refused  historian    git/git_status  server_removed  bytes sent: 0"
