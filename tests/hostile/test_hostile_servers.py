@@ -32,6 +32,12 @@ pytestmark = pytest.mark.subprocess
 PROGRAM = Path(__file__).parents[1] / "servers" / "hostile.py"
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """Session and transport are tried on both loops where they stand; here servers differ."""
+    return "asyncio"
+
+
 def spec(way: str) -> ServerSpec:
     return ServerSpec(name=way, command=sys.executable, args=("-I", "-S", str(PROGRAM), way))
 

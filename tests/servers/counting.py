@@ -12,16 +12,19 @@ import sys
 
 def main() -> None:
     commands = os.open(sys.argv[1], os.O_RDONLY)
-    pending = b""
+    pending = bytearray()
     while os.read(commands, 1):
-        while b"\n" not in pending:
+        end = pending.find(b"\n")
+        while end < 0:
             data = os.read(0, 1 << 16)
             if not data:
                 os.write(1, b"end %d\n" % len(pending))
                 return
+            fresh = data.find(b"\n")
+            end = len(pending) + fresh if fresh >= 0 else -1
             pending += data
-        line, _, pending = pending.partition(b"\n")
-        os.write(1, b"%d %s\n" % (len(line), line[:4]))
+        os.write(1, b"%d %s\n" % (end, pending[:4]))
+        del pending[: end + 1]
 
 
 if __name__ == "__main__":
