@@ -16,7 +16,7 @@ class LineFramer:
     """Cuts a stream into lines, however its bytes arrive.
 
     A line's CR and a byte order mark in front of it are taken off; blank lines are no frames.
-    A line over `frame_bytes_max` raises before the byte that passes the bound is kept, and the
+    An unfinished line over `frame_bytes_max` raises before it is kept, and the
     framer is of no use after that: where the next frame begins is not known.
     """
 
@@ -44,7 +44,6 @@ class LineFramer:
             self._keep(rest)
             return []
         if self._partial:
-            self._check(len(self._partial) + len(lines[0]))
             self._partial += lines[0]
             lines[0] = bytes(self._partial)
             self._partial = bytearray()

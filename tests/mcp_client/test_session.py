@@ -380,8 +380,6 @@ async def test_a_request_ends_once() -> None:
 # ------------------------------------------------------------------------------ the end of it all
 
 
-@pytest.mark.requirement("S-29")
-@pytest.mark.requirement("L-27")
 async def test_the_death_of_the_server_ends_every_request_with_its_own_delivery() -> None:
     bench = await open_bench()
     sent = bench.sent_call()

@@ -169,6 +169,7 @@ async def test_a_deadline_longer_than_the_absolute_maximum_is_kept_whatever_is_r
     bench.reactor.advance(15)
 
     call.request.progress(1)
+    bench.sent_call(seconds=1)
     bench.reactor.advance(4.9)
     assert not call.pending.settled
     bench.reactor.advance(0.2)
@@ -330,6 +331,16 @@ async def test_a_result_that_came_before_the_cancellation_is_no_cancelled_call()
     assert cancellations(bench) == []
 
 
+async def test_a_task_that_is_cancelled_after_its_request_ended_tells_the_server_nothing() -> None:
+    bench = await open_bench()
+    pending = bench.sent_call()
+    pending.fail(RefusalError())
+
+    bench.session.give_up(pending)
+
+    assert cancellations(bench) == []
+
+
 async def test_the_server_is_told_once_under_the_guard_that_was_given() -> None:
     bench = await open_bench()
     guard = RecordingGuard()
@@ -401,6 +412,25 @@ async def test_initialize_that_times_out_is_not_cancelled_by_a_notification() ->
         bench.reactor.advance(4)
 
     assert cancellations(bench) == []
+
+
+async def test_a_server_that_takes_no_byte_of_initialize_is_given_up() -> None:
+    bench = new_bench(limits=ClientLimits(initialize_seconds_max=3))
+    bench.server.wire.block()
+    deliveries: list[Delivery] = []
+    async with anyio.create_task_group() as group:
+
+        async def opening() -> None:
+            with pytest.raises(CallTimeoutError) as caught:
+                await bench.session.open()
+            deliveries.append(caught.value.delivery)
+
+        group.start_soon(opening)
+        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        bench.reactor.advance(4)
+
+    assert deliveries == [Delivery.NOT_SENT]
 
 
 async def test_a_cancellation_by_the_server_disturbs_nothing() -> None:

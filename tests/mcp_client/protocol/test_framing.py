@@ -78,9 +78,15 @@ def test_a_frame_of_exactly_the_bound_passes() -> None:
     "pieces",
     [[b"12345678901\n"], [b"12345678901"], [b"1234567890", b"1"], [b"1234567890", b"1\n"]],
 )
-def test_a_frame_one_byte_over_the_bound_is_refused(pieces: list[bytes]) -> None:
+def test_a_frame_one_byte_over_the_bound_is_refused_and_not_kept(pieces: list[bytes]) -> None:
+    framer = LineFramer(10)
+    *before, last = pieces
+    for piece in before:
+        framer.feed(piece)
+
     with pytest.raises(FrameTooLargeError):
-        fed(pieces, frame_bytes_max=10)
+        framer.feed(last)
+    assert framer.buffered <= 10
 
 
 def test_an_endless_line_is_refused_before_more_than_the_bound_is_kept() -> None:
