@@ -54,6 +54,7 @@ EXIT_CODES: Final = {
     RunStatus.PENDING_APPROVAL: ExitCode.PENDING_APPROVAL,
     RunStatus.CANCELLED: ExitCode.FAILED,
 }
+"""How the command ends, by how the run did."""
 
 
 class Output(Enum):

@@ -20,6 +20,7 @@ from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.broker import Broker, Link, WireObserver
 from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
 from orchestrator.core.errors import AuthorityError, DenyReason, RemitError
+from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.ports import SessionPorts
@@ -110,6 +111,8 @@ class ServerConnection:
                     await self._serve(client)
                 finally:
                     self.broker.detach(link)
+            # neither removed nor gone by itself: then a frame could not be finished
+            self._end(_aborted(self.name))
         except (McpError, AuthorityError) as error:
             self._end(error)
         finally:
@@ -119,6 +122,10 @@ class ServerConnection:
 
     async def _serve(self, client: Client) -> None:
         """Stay until told to close or the server is gone; list again when it says so."""
+        with ungrouped():
+            await self._serve_in_group(client)
+
+    async def _serve_in_group(self, client: Client) -> None:
         async with anyio.create_task_group() as group:
 
             async def until_closing() -> None:
@@ -176,12 +183,12 @@ class ServerConnection:
         self._closing.set()
 
     async def abort(self) -> None:
-        """End the connection and return once no byte can leave it any more."""
+        """End the connection and return once no byte can leave it any more. It then is lost."""
         self._closing.set()
         await self._closed.wait()
 
     def _end(self, error: Exception) -> None:
-        if self.state is ServerState.REMOVED:
+        if self.state is ServerState.REMOVED or self.error is not None:
             return
         self.state = ServerState.LOST if self.ready.is_set() else ServerState.FAILED
         self.error = _explain(self.name, self.state, error)
@@ -191,6 +198,12 @@ class ServerConnection:
 
     def _record(self, kind: str, **fields: object) -> None:
         self.ports.audit.append(kind, {"server": self.name, **fields})
+
+
+def _aborted(name: ServerName) -> McpError:
+    return ServerGoneError(
+        "its connection was ended, since a frame could not be finished", server=name, stage="send"
+    )
 
 
 def stdio_spec(entry: ServerEntry) -> ServerSpec:

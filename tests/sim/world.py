@@ -134,7 +134,7 @@ class _SimConversation:
         self._random = random
         self._agent = agent
         self._gate = gate
-        self._turns = random.randint(1, 6)
+        self._turns = random.randint(1, 4)
         self._calls = 0
 
     async def next(self, results: Sequence[CallResult]) -> Turn:
@@ -282,7 +282,7 @@ class World:
                 await _wait(self.random, 1)
                 server.wire.unblock()
             case _:
-                server.wire.take_at_most(self.random.choice((1, 7, 1_000, None)))
+                server.wire.take_at_most(self.random.choice((40, 300, 2_000, None)))
 
 
 async def _wait(random: Random, seconds_max: int) -> None:
