@@ -134,7 +134,7 @@ class Broker:
             },
         )
         if capability.ref.server == BUILTIN_SERVER:
-            return await self._run_builtin(wish, permit)
+            return await self._run_builtin(wish, capability, permit)
         return await self._send(wish, capability, permit)
 
     def _find(self, wish: Wish) -> tuple[CapabilitySnapshot, Capability]:
@@ -145,7 +145,7 @@ class Broker:
                 reason=DenyReason.NO_VIEW,
                 fix="start it with a grant and a policy that admit one",
             )
-        capability = snapshot.table.find(wish.ref.server, wish.ref.name)
+        capability = snapshot.table.find(wish.call.server, wish.call.tool)
         if capability is None:
             raise AuthorityError(
                 f"{wish.ref} is not in the snapshot of agent {wish.view.agent!r}",
@@ -171,7 +171,12 @@ class Broker:
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> AuthorityError:
         """Say what the nearest permit for this very tool lacked; nothing about other tools."""
-        nearest = explain(self._policy, _question(snapshot, capability, wish.values)).nearest
+        question = _question(snapshot, capability, wish.values)
+        # One of the two permits it after a change of policy, and has no nearest permit then.
+        nearest = (
+            explain(self._policy, question).nearest
+            or explain(snapshot.table.policy, question).nearest
+        )
         return AuthorityError(
             f"{wish.ref} is refused: no permit",
             reason=DenyReason.NO_PERMIT,
@@ -179,7 +184,9 @@ class Broker:
             why="; ".join((*nearest.lacks, *map(str, nearest.failed))) if nearest else "",
         )
 
-    async def _run_builtin(self, wish: Wish, permit: Permit) -> UntrustedContent:
+    async def _run_builtin(
+        self, wish: Wish, capability: Capability, permit: Permit
+    ) -> UntrustedContent:
         try:
             self._audit.flush()
         except OSError as error:
@@ -189,7 +196,8 @@ class Broker:
             ) from error
         permit.check()
         permit.sent()
-        text = await self._builtins[wish.ref.name].run(wish.view, wish.values)
+        text = await self._builtins[capability.ref.name].run(wish.view, wish.values)
+        _require_in_force(wish, permit)
         return UntrustedContent(origin=wish.origin, blocks=({"type": "text", "text": text},))
 
     async def _send(self, wish: Wish, capability: Capability, permit: Permit) -> UntrustedContent:
@@ -215,14 +223,7 @@ class Broker:
         finally:
             self._ledger.arrive(flight)
             link.observer.forget(pending.id)
-        reason = permit.lapsed()
-        if reason is not None:
-            raise AuthorityError(
-                f"{wish.ref}: the answer came after authority had ended, and is dropped",
-                reason=reason,
-                delivery=Delivery.ANSWERED,
-                bytes_sent=pending.bytes_sent,
-            )
+        _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
         try:
             parsed = read_tool_result(result, _CLIENT_LIMITS, server=wish.ref.server)
         except McpError as error:
@@ -274,6 +275,18 @@ def _question(
         resource=Resource(ref.server, ref.kind.value, ref.name),
         context=Context(values),
     )
+
+
+def _require_in_force(wish: Wish, permit: Permit, *, bytes_sent: int = 0) -> None:
+    """Raise AuthorityError for an answer that came after authority had ended (I18)."""
+    reason = permit.lapsed()
+    if reason is not None:
+        raise AuthorityError(
+            f"{wish.ref}: the answer came after authority had ended, and is dropped",
+            reason=reason,
+            delivery=Delivery.ANSWERED,
+            bytes_sent=bytes_sent,
+        )
 
 
 def _rule(decision: Decision) -> str:

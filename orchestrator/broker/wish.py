@@ -14,6 +14,7 @@ from orchestrator.broker.view import AgentView
 from orchestrator.core.calls import Call
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.content import Origin
+from orchestrator.core.display import CUT
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
@@ -21,6 +22,7 @@ from orchestrator.core.limits import OrchestratorLimits
 __all__ = ["Wish"]
 
 _CLIENT_LIMITS: Final = ClientLimits()
+_NAME_CHARS_MAX: Final = OrchestratorLimits().tool_name_chars_max
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +30,7 @@ class Wish:
     """One call of one agent. `take_arguments` fills in the rest, once and for all.
 
     Attributes:
+        ref: what was wished for, by names of bounded length: for people and records.
         arguments: the canonical bytes; nothing encodes them again.
         params: the whole `params` member as it will go out.
         digest: SHA-256 over method, name and argument bytes: what an approval is bound to.
@@ -46,7 +49,8 @@ class Wish:
     @classmethod
     def of(cls, call_id: CallId, view: AgentView, call: Call) -> Wish:
         """Return the wish; its definition's digest is not known yet."""
-        ref = CapabilityRef(ServerName(call.server), CapabilityKind.TOOL, call.tool, "")
+        server, tool = _bounded(call.server), _bounded(call.tool)
+        ref = CapabilityRef(ServerName(server), CapabilityKind.TOOL, tool, "")
         return cls(id=call_id, view=view, call=call, ref=ref)
 
     def take_arguments(
@@ -59,7 +63,7 @@ class Wish:
             if not isinstance(wished, dict):
                 raise LocalProtocolError("arguments must be a JSON object")
             arguments = encode(wished, depth_max=limits.argument_depth_max)
-            name = encode(self.ref.name)
+            name = encode(self.call.tool)
         except LocalProtocolError as error:
             raise AuthorityError(f"{self.ref}: {error}", reason=DenyReason.BAD_ARGUMENTS) from error
         if len(arguments) > limits.argument_bytes_max:
@@ -84,3 +88,8 @@ class Wish:
         return Origin(
             server=self.ref.server, kind=self.ref.kind.value, name=self.ref.name, call=self.id
         )
+
+
+def _bounded(name: str) -> str:
+    """Return a name that a record has room for: a model may have made up one of any length."""
+    return name if len(name) <= _NAME_CHARS_MAX else name[:_NAME_CHARS_MAX] + CUT
