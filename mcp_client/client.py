@@ -295,6 +295,8 @@ class Client:
             on_progress: see `ClientSession.start`.
         """
         session = self.session
+        if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise LocalProtocolError("arguments are an object", server=session.server, stage="send")
         params = encode(
             {"arguments": dict(arguments), "name": name}, depth_max=session.limits.nesting_depth_max
         )

@@ -27,7 +27,7 @@ from mcp_client.protocol.events import (
 )
 from mcp_client.protocol.limits import ClientLimits
 
-__all__ = ["Message", "as_object", "classify", "decode", "encode", "read_message"]
+__all__ = ["Message", "as_object", "canonical", "classify", "decode", "encode", "read_message"]
 
 Message = ResponseReceived | ErrorReceived | RequestReceived | NotificationReceived | PeerViolation
 """What a frame can be before anybody asks whether it was expected."""
@@ -102,6 +102,11 @@ def encode(value: object, *, depth_max: int = NESTING_DEPTH_MAX) -> bytes:
         raise LocalProtocolError("a text holds a lone surrogate", stage="send") from None
     except ValueError:
         raise LocalProtocolError("a number is not finite", stage="send") from None
+
+
+def canonical(decoded: object) -> bytes:
+    """Return the canonical JSON text of what `decode` returned, without looking through it again."""
+    return _to_text(decoded).encode()
 
 
 def as_object(value: object) -> Mapping[str, object] | None:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from mcp_client.protocol.errors import LocalProtocolError
-from mcp_client.protocol.jsonrpc import as_object, encode
+from mcp_client.protocol.jsonrpc import as_object, canonical
 from mcp_client.protocol.limits import ClientLimits
 
 __all__ = ["CUT_MARK", "QuarantinedTool", "Tool", "cut_text", "read_tool"]
@@ -32,19 +31,24 @@ class Tool:
         name: the raw name, case-sensitive; unique in its listing.
         title: for people; empty if there is none.
         description: cut at `description_chars_max`, and then it ends in `CUT_MARK`.
-        input_schema: the schema in canonical form, every keyword kept; parsed by who needs it.
         annotations: hints about behaviour. They never decide anything.
         definition: the whole definition as the server sent it, in canonical form.
         digest: SHA-256 of `definition`, in hexadecimal: what an approval is pinned to.
+        schema_span: where in `definition` the input schema stands.
     """
 
     name: str
     title: str = ""
     description: str = ""
-    input_schema: bytes
     annotations: Mapping[str, object] = field(default_factory=dict[str, object])
     definition: bytes = field(repr=False)
     digest: str
+    schema_span: slice = field(repr=False, hash=False)
+
+    @property
+    def input_schema(self) -> bytes:
+        """The input schema in canonical form, every keyword kept; parsed by who needs it."""
+        return self.definition[self.schema_span]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,10 @@ class QuarantinedTool:
 
 
 def read_tool(definition: object, limits: ClientLimits) -> Tool | QuarantinedTool:
-    """Read one element of `tools`. Never raises: one bad tool does not harm the others."""
+    """Read one element of `tools`, as decoded: its depth and texts are within bounds already.
+
+    Never raises for what a server sent: one bad tool does not harm the others.
+    """
     members = as_object(definition)
     if members is None:
         return QuarantinedTool("", "the definition is not an object")
@@ -70,25 +77,20 @@ def read_tool(definition: object, limits: ClientLimits) -> Tool | QuarantinedToo
         return QuarantinedTool("", f"its name has more than {limits.name_chars_max} characters")
     if not name.isprintable():
         return QuarantinedTool("", "its name holds characters that cannot be shown")
-    schema = members.get("inputSchema")
-    reason = _fault_of_texts(members) or _fault_of_schema(schema)
+    reason = _fault_of_texts(members) or _fault_of_schema(members.get("inputSchema"))
     if reason:
         return QuarantinedTool(name, reason)
-    try:
-        schema_bytes = encode(schema, depth_max=limits.nesting_depth_max)
-        whole = encode(definition, depth_max=limits.nesting_depth_max)
-    except LocalProtocolError as error:
-        return QuarantinedTool(name, str(error))
-    if len(schema_bytes) > limits.schema_bytes_max:
+    whole, schema_span = _canonical_parts(members)
+    if schema_span.stop - schema_span.start > limits.schema_bytes_max:
         return QuarantinedTool(name, f"its schema has more than {limits.schema_bytes_max} bytes")
     return Tool(
         name=name,
         title=cut_text(_text(members, "title"), limits.name_chars_max),
         description=cut_text(_text(members, "description"), limits.description_chars_max),
-        input_schema=schema_bytes,
         annotations=as_object(members.get("annotations")) or {},
         definition=whole,
         digest=hashlib.sha256(whole).hexdigest(),
+        schema_span=schema_span,
     )
 
 
@@ -97,6 +99,21 @@ def cut_text(text: str, chars_max: int) -> str:
     if len(text) <= chars_max:
         return text
     return text[: max(0, chars_max - len(CUT_MARK))] + CUT_MARK
+
+
+def _canonical_parts(members: Mapping[str, object]) -> tuple[bytes, slice]:
+    """Return the canonical form, and where the schema stands in it: it is kept once, not twice."""
+    text = bytearray(b"{")
+    start = end = 0
+    for name in sorted(members):
+        text += canonical(name)
+        text += b":"
+        start = len(text) if name == "inputSchema" else start
+        text += canonical(members[name])
+        end = len(text) if name == "inputSchema" else end
+        text += b","
+    text[-1:] = b"}"
+    return bytes(text), slice(start, end)
 
 
 def _text(members: Mapping[str, object], name: str) -> str:

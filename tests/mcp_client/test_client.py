@@ -213,7 +213,7 @@ async def test_a_guards_refusal_reaches_the_caller_of_a_tool_as_it_is() -> None:
 
 
 @pytest.mark.requirement("S-15")
-@pytest.mark.parametrize("arguments", [{1: "a"}, {"a": float("nan")}, {"a": object()}])
+@pytest.mark.parametrize("arguments", [{1: "a"}, {"a": float("nan")}, {"a": object()}, []])
 async def test_arguments_that_are_no_json_are_refused_and_nothing_is_sent(
     arguments: Mapping[str, object],
 ) -> None:

@@ -6,7 +6,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_client.protocol.errors import Delivery, HandshakeError, UnsupportedVersionError
+from mcp_client.protocol.errors import (
+    CallTimeoutError,
+    Delivery,
+    HandshakeError,
+    ServerGoneError,
+    UnsupportedVersionError,
+)
 from mcp_client.protocol.events import Violation
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.testing import ScriptedServer
@@ -189,3 +195,24 @@ async def test_a_server_whose_answer_cannot_be_used_is_refused(result: object) -
 
     with pytest.raises(HandshakeError):
         await bench.reactor.finish(bench.session.open)
+
+
+async def test_an_answer_to_initialize_that_comes_too_late_finds_nobody() -> None:
+    bench = new_bench(limits=ClientLimits(initialize_seconds_max=3))
+    bench.server.hold("initialize")
+
+    async def opening() -> None:
+        with pytest.raises(CallTimeoutError):
+            await bench.session.open()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(opening)
+        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        bench.reactor.advance(4)
+        bench.server.held[0].answer(bench.server.initialize_result)
+        bench.reactor.run()
+
+    assert len(bench.server.received) == 1
+    with pytest.raises(ServerGoneError):
+        bench.call()
