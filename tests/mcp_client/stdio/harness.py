@@ -9,10 +9,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 
-from mcp_client.net.reactor import Reactor, open_reactor
+from mcp_client.net.reactor import Reactor, TimerHandle, Waiter, open_reactor
 from mcp_client.ports import SILENT, UNGUARDED
 from mcp_client.protocol.errors import Delivery
 from mcp_client.protocol.limits import ClientLimits
@@ -24,6 +25,7 @@ __all__ = [
     "Guard",
     "RevokedError",
     "Sink",
+    "SteppedReactor",
     "Ticket",
     "children",
     "connected",
@@ -59,6 +61,10 @@ class Ticket:
     """Remembers how its frame ended, and lets one wait for it."""
 
     settled = False
+    id: int | None = None
+    method = ""
+    name = ""
+    headers: Sequence[tuple[str, str]] = ()
 
     def __init__(self) -> None:
         self.delivery = Delivery.NOT_SENT
@@ -75,6 +81,9 @@ class Ticket:
     def lost(self) -> None:
         self._finish("lost")
 
+    def failed(self, error: Exception) -> None:
+        self._finish("failed")
+
     def _finish(self, how: str) -> None:
         self.end = how
         self.ended.set()
@@ -89,7 +98,7 @@ class Sink:
         self.over = anyio.Event()
         self._arrived = anyio.Event()
 
-    def frame_received(self, frame: bytes) -> None:
+    def frame_received(self, frame: bytes, within: int | None = None) -> None:
         self.frames.append(frame)
         self._arrived.set()
 
@@ -110,6 +119,40 @@ class Sink:
         with anyio.fail_after(5):
             await self.over.wait()
         return self.lost[0]
+
+
+class SteppedReactor:
+    """The loop's own reactor, which runs `before_step` before everything that it runs for others."""
+
+    def __init__(self, inner: Reactor) -> None:
+        self._inner = inner
+        self.before_step: Callable[[], object] = lambda: None
+        self.now = inner.now
+        self.unwatch_read = inner.unwatch_read
+        self.unwatch_write = inner.unwatch_write
+        self.closing = inner.closing
+
+    def soon(self, fn: Callable[..., object], /, *args: object) -> None:
+        self._inner.soon(self._stepped(lambda: fn(*args)))
+
+    def at(self, when: float, fn: Callable[[], object], /) -> TimerHandle:
+        return self._inner.at(when, self._stepped(fn))
+
+    def waiter(self) -> Waiter[Any]:
+        return self._inner.waiter()
+
+    def watch_read(self, fd: int, fn: Callable[[], object], /) -> None:
+        self._inner.watch_read(fd, self._stepped(fn))
+
+    def watch_write(self, fd: int, fn: Callable[[], object], /) -> None:
+        self._inner.watch_write(fd, self._stepped(fn))
+
+    def _stepped(self, fn: Callable[[], object]) -> Callable[[], None]:
+        def step() -> None:
+            self.before_step()
+            fn()
+
+        return step
 
 
 @dataclass

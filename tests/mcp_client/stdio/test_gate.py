@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-from mcp_client.net.reactor import Reactor, TimerHandle, Waiter
+from mcp_client.net.reactor import Reactor
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.transports.stdio.transport import PIPE_BYTES
-from tests.mcp_client.stdio.harness import BARE, Connection, Guard, Ticket, opened
+from tests.mcp_client.stdio.harness import (
+    BARE,
+    Connection,
+    Guard,
+    SteppedReactor,
+    Ticket,
+    opened,
+)
 
 pytestmark = pytest.mark.subprocess
 
@@ -22,40 +28,6 @@ COUNTING = Path(__file__).parents[2] / "servers" / "counting.py"
 SIZES = {"10 B": 10, "60 KB": 60_000, "7 MiB": 7 * 1024 * 1024}
 STEPS = 16
 """Steps before which authority is taken back: the frame is begun or refused well before the last."""
-
-
-class SteppedReactor:
-    """The loop's own reactor, which runs `before_step` before everything that it runs for others."""
-
-    def __init__(self, inner: Reactor) -> None:
-        self._inner = inner
-        self.before_step: Callable[[], object] = lambda: None
-        self.now = inner.now
-        self.unwatch_read = inner.unwatch_read
-        self.unwatch_write = inner.unwatch_write
-        self.closing = inner.closing
-
-    def soon(self, fn: Callable[..., object], /, *args: object) -> None:
-        self._inner.soon(self._stepped(lambda: fn(*args)))
-
-    def at(self, when: float, fn: Callable[[], object], /) -> TimerHandle:
-        return self._inner.at(when, self._stepped(fn))
-
-    def waiter(self) -> Waiter[Any]:
-        return self._inner.waiter()
-
-    def watch_read(self, fd: int, fn: Callable[[], object], /) -> None:
-        self._inner.watch_read(fd, self._stepped(fn))
-
-    def watch_write(self, fd: int, fn: Callable[[], object], /) -> None:
-        self._inner.watch_write(fd, self._stepped(fn))
-
-    def _stepped(self, fn: Callable[[], object]) -> Callable[[], None]:
-        def step() -> None:
-            self.before_step()
-            fn()
-
-        return step
 
 
 class Bench:

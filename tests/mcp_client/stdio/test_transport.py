@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -25,6 +26,7 @@ from mcp_client.transports.stdio.supervisor_main import REQUEST_BYTES_MAX
 from tests.mcp_client.stdio.harness import (
     BARE,
     Connection,
+    SteppedReactor,
     children,
     connected,
     is_alive,
@@ -76,13 +78,22 @@ async def test_a_server_that_sends_a_frame_over_the_bound_is_ended() -> None:
         assert connection.sink.frames == []
 
 
+@pytest.mark.requirement("I2")
+async def test_when_the_server_breaks_a_bound_no_further_byte_of_a_begun_frame_leaves() -> None:
+    program = "import os\nwhile True: os.write(1, b'x' * 65536)"
+    async with opened(*BARE, program) as connection:
+        begun = connection.send(b"x" * (3 * 1024 * 1024))
+        await connection.sink.error()
+        assert (begun.end, begun.delivery) == ("lost", Delivery.MAYBE_SENT)
+
+
 async def test_a_sink_that_raises_ends_the_connection_with_its_error() -> None:
     class NoiseError(Exception):
         pass
 
     async with connected("sh", "-c", "read x; echo noise") as connection:
 
-        def refuse(frame: bytes) -> None:
+        def refuse(frame: bytes, within: int | None = None) -> None:
             raise NoiseError
 
         connection.sink.frame_received = refuse
@@ -129,6 +140,24 @@ async def test_what_a_server_wrote_before_it_died_arrives_before_the_error() -> 
         connection.send(b"go")
         await gone(connection)
         assert connection.sink.frames == [b"last words"] * 5000
+
+
+async def test_what_a_server_wrote_is_read_even_if_its_death_is_heard_of_first() -> None:
+    class ReadingOnlyStderr(SteppedReactor):
+        """Never tells that stdout can be read: as if there had been no turn for it yet."""
+
+        watched = 0
+
+        def watch_read(self, fd: int, fn: Callable[[], object], /) -> None:
+            self.watched += 1
+            if self.watched == 1:
+                super().watch_read(fd, fn)
+
+    program = "import os; os.read(0, 1); os.write(1, b'x' * 99 + b'\\n'); os._exit(0)"
+    async with opened(*BARE, program, wrap=ReadingOnlyStderr) as connection:
+        connection.send(b"go")
+        await gone(connection)
+        assert connection.sink.frames == [b"x" * 99]
 
 
 async def test_a_server_that_dies_at_once_is_told_by_an_error_and_not_by_a_hang() -> None:
