@@ -65,15 +65,9 @@ class _Progressing:
 class _Notice:
     """The ticket of a frame for which nobody waits. `over` is called once it can leave no more."""
 
-    __slots__ = ("_over", "bytes_sent", "delivery", "method", "settled")
-    id = None
-    name = ""
-    headers = ()
+    __slots__ = ("_over", "bytes_sent", "delivery", "settled")
 
-    def __init__(
-        self, method: str = "", over: Callable[[Exception | None], object] | None = None
-    ) -> None:
-        self.method = method
+    def __init__(self, over: Callable[[Exception | None], object] | None = None) -> None:
         self.delivery = Delivery.NOT_SENT
         self.bytes_sent = 0
         self.settled = False
@@ -86,10 +80,6 @@ class _Notice:
     def written(self) -> None:
         if self._over is not None:
             self._over(None)
-
-    def failed(self, error: Exception) -> None:
-        if self._over is not None:
-            self._over(error)
 
     def lost(self) -> None:
         pass  # `connection_lost` ends everything
@@ -247,10 +237,7 @@ class ClientSession:
         if self._lost is not None or not untold or pending.told:
             return
         pending.told = True
-        if self._transport.abandon(pending):
-            return
-        notice = _Notice("notifications/cancelled")
-        self._send_notice(self.connection.frame_cancelled(pending.id, reason), guard, notice)
+        self._send_notice(self.connection.frame_cancelled(pending.id, reason), guard, _Notice())
 
     def close(self) -> None:
         """End every pending request and take no more. The transport is closed by its owner."""
@@ -282,21 +269,19 @@ class ClientSession:
 
     # ----------------------------------------------------------------------------- FrameSink
 
-    def frame_received(self, frame: bytes, within: int | None = None) -> None:
+    def frame_received(self, frame: bytes) -> None:
         """Take one frame: decode it, and wake whom it concerns, in this step.
-
-        An answer that came `within` another request's own stream is counted and dropped.
 
         Raises RemoteProtocolError once the server's noise is over its bound: the connection is
         over then, and its transport ends the server.
         """
         for event in self.connection.receive(frame):
             if type(event) is ResponseReceived:
-                pending = self._awaiting(event.request_id, within)
+                pending = self._awaiting(event.request_id)
                 if pending is not None:
                     pending.succeed(event.result)
             else:
-                self._handle(event, within)
+                self._handle(event)
 
     def connection_lost(self, error: Exception) -> None:
         """End every pending request with a copy of `error` that carries its own delivery."""
@@ -314,10 +299,10 @@ class ClientSession:
 
     # ------------------------------------------------------------------------------ incoming
 
-    def _handle(self, event: Event, within: int | None) -> None:
+    def _handle(self, event: Event) -> None:
         match event:
             case ErrorReceived():
-                self._error_received(event, within)
+                self._error_received(event)
             case NotificationReceived():
                 self._notification_received(event)
             case RequestReceived():
@@ -331,13 +316,8 @@ class ClientSession:
             case ResponseReceived():
                 raise AssertionError("handled by frame_received")
 
-    def _awaiting(
-        self, request_id: RequestId | None, within: int | None = None
-    ) -> PendingRequest | None:
+    def _awaiting(self, request_id: RequestId | None) -> PendingRequest | None:
         """Return who waits for an answer; count one for which nobody does."""
-        if within is not None and request_id != within:
-            self._violations[Violation.FOREIGN_STREAM] += 1
-            return None
         pending = self._entries.get(request_id) if isinstance(request_id, int) else None
         if pending is not None:
             if pending.delivery is not Delivery.NOT_SENT:
@@ -350,8 +330,8 @@ class ClientSession:
             self._violations[Violation.UNKNOWN_ID] += 1
         return None
 
-    def _error_received(self, event: ErrorReceived, within: int | None) -> None:
-        pending = self._awaiting(event.request_id, within)
+    def _error_received(self, event: ErrorReceived) -> None:
+        pending = self._awaiting(event.request_id)
         if pending is not None:
             message = cut_text(event.message, self.limits.peer_message_chars_max)
             pending.reject(
@@ -397,7 +377,7 @@ class ClientSession:
         ping = event.method == "ping"
         frame = (connection.frame_answer if ping else connection.frame_refusal)(event.request_id)
         self._answers_waiting += 1
-        if not self._send_notice(frame, self.guard, _Notice(over=self._answer_over)):
+        if not self._send_notice(frame, self.guard, _Notice(self._answer_over)):
             self._answers_waiting -= 1
 
     def _answer_over(self, _error: Exception | None) -> None:
@@ -436,9 +416,7 @@ class ClientSession:
             else:
                 pending.fail(error)
 
-        self._transport.negotiated(self.connection.protocol_version)
-        notice = _Notice("notifications/initialized", over)
-        self._send_notice(self.connection.frame_initialized(), self.guard, notice)
+        self._send_notice(self.connection.frame_initialized(), self.guard, _Notice(over))
 
     # ------------------------------------------------------------------------------ outgoing
 
