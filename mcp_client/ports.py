@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from mcp_client.protocol.errors import Delivery
@@ -30,7 +31,27 @@ class SendGuard(Protocol):
 
 
 class Ticket(Protocol):
-    """Where one frame got to. A transport keeps it up to date; whoever sent the frame reads it."""
+    """What one frame is, and where it got to. A transport keeps it up to date; its sender reads it."""
+
+    @property
+    def id(self) -> int | None:
+        """The JSON-RPC id of a request; None for a notification or an answer."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """The method; empty for an answer."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What it is about, where a header has to say it: a tool, a prompt, a URI, a task."""
+        ...
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """Arguments that a header has to mirror, encoded (MCP 2026-07-28, `x-mcp-header`)."""
+        ...
 
     delivery: Delivery
     """NOT_SENT until the step of the first byte, then MAYBE_SENT."""
@@ -50,6 +71,10 @@ class Ticket(Protocol):
         """The whole frame was taken by the kernel."""
         ...
 
+    def failed(self, error: Exception) -> None:
+        """This frame alone came to nothing: the server turned it away, or its stream broke."""
+        ...
+
     def lost(self) -> None:
         """The connection ended before the whole frame was taken; `connection_lost` says why."""
         ...
@@ -58,8 +83,12 @@ class Ticket(Protocol):
 class FrameSink(Protocol):
     """Who receives what a transport reads. Synchronous: it decodes and settles in the same step."""
 
-    def frame_received(self, frame: bytes) -> None:
-        """Take one whole frame, without its delimiter."""
+    def frame_received(self, frame: bytes, within: int | None = None) -> None:
+        """Take one whole frame, without its delimiter.
+
+        `within` is the id of the request in whose own stream it came: no answer but that request's
+        may come there. None where a connection has one stream for all.
+        """
         ...
 
     def connection_lost(self, error: Exception) -> None:
@@ -82,6 +111,17 @@ class Transport(Protocol):
 
         The write happens in a later step, where `guard.check()` is asked again. Raises
         FrameTooLargeError or LocalProtocolError if a bound is passed; nothing is queued then.
+        """
+        ...
+
+    def negotiated(self, version: str) -> None:
+        """Take note of the protocol version that was agreed on: some transports have to say it."""
+        ...
+
+    def abandon(self, ticket: Ticket) -> bool:
+        """Give up on a request whose first byte is out. True if that alone tells the server.
+
+        False means that the server has to be told by notifications/cancelled.
         """
         ...
 

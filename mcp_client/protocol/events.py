@@ -39,6 +39,8 @@ class Violation(Enum):
     """An answer to a request that was never made, or an error without an id."""
     LATE_ANSWER = "late_answer"
     """An answer to a request that had ended: answered before, cancelled or timed out."""
+    FOREIGN_STREAM = "foreign_stream"
+    """An answer in the stream of another request."""
     UNSENT_REQUEST = "unsent_request"
     """An answer to a request of which no byte has left: a guess."""
     UNDECLARED_NOTIFICATION = "undeclared_notification"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mcp_client.net.reactor import Reactor, Waiter
@@ -39,6 +40,8 @@ class PendingRequest:
     Attributes:
         id: the JSON-RPC id.
         method: the MCP method.
+        name: what it is about, where a transport has to say it.
+        headers: arguments that a transport has to mirror.
         delivery: what the server may have seen of it.
         settled: True once it has ended: answered, refused, failed or given up.
         deadline: the reactor's time at which it ends without an answer.
@@ -55,17 +58,28 @@ class PendingRequest:
         "_waiter",
         "deadline",
         "delivery",
+        "headers",
         "id",
         "method",
+        "name",
         "settled",
         "told",
     )
 
     def __init__(
-        self, session: PendingOwner, request_id: int, method: str, *, deadline: float
+        self,
+        session: PendingOwner,
+        request_id: int,
+        method: str,
+        *,
+        deadline: float,
+        name: str = "",
+        headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.id = request_id
         self.method = method
+        self.name = name
+        self.headers = headers
         self.delivery = Delivery.NOT_SENT
         self.settled = False
         self.deadline = deadline
@@ -166,6 +180,12 @@ class PendingRequest:
         self._left = True
         if self._drain_waiters is not None:
             self._wake_drained()
+
+    def failed(self, error: Exception) -> None:
+        """Take what the transport says became of this request alone (Ticket)."""
+        self._left = True
+        self.fail(error)
+        self._wake_drained()
 
     def lost(self) -> None:
         """The connection ended before the whole frame was taken (Ticket)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from mcp_client.net.reactor import Reactor, TimerHandle
@@ -65,9 +65,15 @@ class _Progressing:
 class _Notice:
     """The ticket of a frame for which nobody waits. `over` is called once it can leave no more."""
 
-    __slots__ = ("_over", "bytes_sent", "delivery", "settled")
+    __slots__ = ("_over", "bytes_sent", "delivery", "method", "settled")
+    id: int | None = None
+    name: str = ""
+    headers: Sequence[tuple[str, str]] = ()
 
-    def __init__(self, over: Callable[[Exception | None], object] | None = None) -> None:
+    def __init__(
+        self, method: str = "", *, over: Callable[[Exception | None], object] | None = None
+    ) -> None:
+        self.method = method
         self.delivery = Delivery.NOT_SENT
         self.bytes_sent = 0
         self.settled = False
@@ -80,6 +86,10 @@ class _Notice:
     def written(self) -> None:
         if self._over is not None:
             self._over(None)
+
+    def failed(self, error: Exception) -> None:
+        if self._over is not None:
+            self._over(error)
 
     def lost(self) -> None:
         pass  # `connection_lost` ends everything
@@ -237,7 +247,10 @@ class ClientSession:
         if self._lost is not None or not untold or pending.told:
             return
         pending.told = True
-        self._send_notice(self.connection.frame_cancelled(pending.id, reason), guard, _Notice())
+        if self._transport.abandon(pending):
+            return
+        notice = _Notice("notifications/cancelled")
+        self._send_notice(self.connection.frame_cancelled(pending.id, reason), guard, notice)
 
     def close(self) -> None:
         """End every pending request and take no more. The transport is closed by its owner."""
@@ -269,19 +282,21 @@ class ClientSession:
 
     # ----------------------------------------------------------------------------- FrameSink
 
-    def frame_received(self, frame: bytes) -> None:
+    def frame_received(self, frame: bytes, within: int | None = None) -> None:
         """Take one frame: decode it, and wake whom it concerns, in this step.
+
+        An answer that came `within` another request's own stream is counted and dropped.
 
         Raises RemoteProtocolError once the server's noise is over its bound: the connection is
         over then, and its transport ends the server.
         """
         for event in self.connection.receive(frame):
             if type(event) is ResponseReceived:
-                pending = self._awaiting(event.request_id)
+                pending = self._awaiting(event.request_id, within)
                 if pending is not None:
                     pending.succeed(event.result)
             else:
-                self._handle(event)
+                self._handle(event, within)
 
     def connection_lost(self, error: Exception) -> None:
         """End every pending request with a copy of `error` that carries its own delivery."""
@@ -299,10 +314,10 @@ class ClientSession:
 
     # ------------------------------------------------------------------------------ incoming
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: Event, within: int | None) -> None:
         match event:
             case ErrorReceived():
-                self._error_received(event)
+                self._error_received(event, within)
             case NotificationReceived():
                 self._notification_received(event)
             case RequestReceived():
@@ -316,8 +331,13 @@ class ClientSession:
             case ResponseReceived():
                 raise AssertionError("handled by frame_received")
 
-    def _awaiting(self, request_id: RequestId | None) -> PendingRequest | None:
+    def _awaiting(
+        self, request_id: RequestId | None, within: int | None = None
+    ) -> PendingRequest | None:
         """Return who waits for an answer; count one for which nobody does."""
+        if within is not None and request_id != within:
+            self._violations[Violation.FOREIGN_STREAM] += 1
+            return None
         pending = self._entries.get(request_id) if isinstance(request_id, int) else None
         if pending is not None:
             if pending.delivery is not Delivery.NOT_SENT:
@@ -330,8 +350,8 @@ class ClientSession:
             self._violations[Violation.UNKNOWN_ID] += 1
         return None
 
-    def _error_received(self, event: ErrorReceived) -> None:
-        pending = self._awaiting(event.request_id)
+    def _error_received(self, event: ErrorReceived, within: int | None) -> None:
+        pending = self._awaiting(event.request_id, within)
         if pending is not None:
             message = cut_text(event.message, self.limits.peer_message_chars_max)
             pending.reject(
@@ -377,7 +397,7 @@ class ClientSession:
         ping = event.method == "ping"
         frame = (connection.frame_answer if ping else connection.frame_refusal)(event.request_id)
         self._answers_waiting += 1
-        if not self._send_notice(frame, self.guard, _Notice(self._answer_over)):
+        if not self._send_notice(frame, self.guard, _Notice(over=self._answer_over)):
             self._answers_waiting -= 1
 
     def _answer_over(self, _error: Exception | None) -> None:
@@ -416,7 +436,9 @@ class ClientSession:
             else:
                 pending.fail(error)
 
-        self._send_notice(self.connection.frame_initialized(), self.guard, _Notice(over))
+        self._transport.negotiated(self.connection.protocol_version)
+        notice = _Notice("notifications/initialized", over=over)
+        self._send_notice(self.connection.frame_initialized(), self.guard, notice)
 
     # ------------------------------------------------------------------------------ outgoing
 

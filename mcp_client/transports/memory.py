@@ -95,6 +95,13 @@ class MemoryTransport:
         self._outbox.push(frame, guard, ticket)
         self._flush_soon()
 
+    def negotiated(self, version: str) -> None:
+        """Do nothing: no frame has to say it here."""
+
+    def abandon(self, ticket: Ticket) -> bool:
+        """Return False: the server has to be told."""
+        return False
+
     async def close(self) -> None:
         """Lose the connection and tell the far end. Idempotent."""
         if self._closed:

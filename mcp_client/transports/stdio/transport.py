@@ -132,6 +132,13 @@ class StdioTransport:
             self._flush_due = True
             self._reactor.soon(self._flush)
 
+    def negotiated(self, version: str) -> None:
+        """Do nothing: no frame has to say it here."""
+
+    def abandon(self, ticket: Ticket) -> bool:
+        """Return False: the server has to be told."""
+        return False
+
     async def close(self) -> None:
         """End input, then SIGTERM, then SIGKILL, for the server and everything that it started."""
         self._lose(ServerGoneError("the connection was closed", server=self._server, stage="close"))
