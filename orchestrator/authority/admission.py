@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.authority.ledger import Cell
@@ -12,27 +12,35 @@ from orchestrator.core.capability import CapabilityRef
 from policies import Effect, Operation, PolicySet, Principal, Resource, Verdict
 from policies.patterns import NamePattern
 
-__all__ = ["Grant", "Offer", "attenuate"]
+__all__ = ["Ancestor", "Grant", "Offer", "attenuate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
     """What a parent hands to a child, by `server/pattern`. It only narrows; None leaves the policy alone.
 
-    Patterns are those of the policy language: exact names, `*`, `{a,b}`.
+    Patterns are those of the policy language: exact names, `*`, `{a,b}`. `delegate` is what the
+    child may hand on in its turn; None is the same as `tools`.
     """
 
     tools: tuple[str, ...] | None = None
+    delegate: tuple[str, ...] | None = None
 
     def admits(self, ref: CapabilityRef) -> bool:
         """True if the grant does not leave this capability out."""
-        if self.tools is None:
-            return True
-        for entry in self.tools:
-            server, _, pattern = entry.partition("/")
-            if server == ref.server and NamePattern.parse(pattern).matches(ref.name):
-                return True
-        return False
+        return self.tools is None or _named(ref, self.tools)
+
+    def delegates(self, ref: CapabilityRef) -> bool:
+        """True if the grant does not keep this capability from being handed on."""
+        return self.admits(ref) if self.delegate is None else _named(ref, self.delegate)
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """An agent above a new one: whom the policy takes it for, and what it was granted."""
+
+    principal: Principal
+    grant: Grant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +59,24 @@ def attenuate(
     principal: Principal,
     policy: PolicySet,
     grant: Grant,
-    parent: Principal | None,
+    above: Sequence[Ancestor],
 ) -> CapabilityTable:
     """Return the table of a new agent. Nothing in it exceeds any of the four sets (I6).
 
-    `parent` is the agent that spawns it; None is the session itself, whose acts are a person's.
-    An agent may pass on only what a `delegate` rule permits it without condition.
+    `above` are the agents that it descends from; without any it is the session's own child, and
+    the session's acts are a person's. Each of them may pass on only what its grant names and a
+    `delegate` rule permits it without condition: nobody gets by way of a child's child what it
+    could not hand on itself.
     """
     capabilities: list[Capability] = []
     rows: list[Row] = []
     for offer in offers:
         resource = Resource(offer.ref.server, offer.ref.kind.value, offer.ref.name)
         verdict = policy.verdict(principal, Operation.CALL, resource)
-        granted = grant.admits(offer.ref) and (
-            parent is None or _delegable(policy.verdict(parent, Operation.DELEGATE, resource))
+        granted = grant.admits(offer.ref) and all(
+            ancestor.grant.delegates(offer.ref)
+            and _delegable(policy.verdict(ancestor.principal, Operation.DELEGATE, resource))
+            for ancestor in above
         )
         row = Row(
             ref=offer.ref,
@@ -84,6 +96,14 @@ def attenuate(
                 )
             )
     return CapabilityTable(principal=principal, policy=policy, capabilities=capabilities, rows=rows)
+
+
+def _named(ref: CapabilityRef, entries: Iterable[str]) -> bool:
+    for entry in entries:
+        server, _, pattern = entry.partition("/")
+        if server == ref.server and NamePattern.parse(pattern).matches(ref.name):
+            return True
+    return False
 
 
 def _delegable(verdict: Verdict) -> bool:

@@ -93,7 +93,10 @@ class AgentSpec:
         """The grant as admission takes it; without one the policy alone decides."""
         if self.grant is None:
             return Grant()
-        return Grant(tools=tuple(str(entry) for entry in self.grant.tools))
+        return Grant(
+            tools=tuple(str(entry) for entry in self.grant.tools),
+            delegate=tuple(str(entry) for entry in self.grant.delegate),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,12 @@ class PipelineSpec:
     servers: ProjectFile | None = None
     policies: tuple[ProjectFile, ...] = ()
     recipes: Mapping[str, ProjectFile] = field(default_factory=dict[str, ProjectFile])
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The names of the agents whose results no other agent needs."""
+        needed = {name for agent in self.agents for name in agent.needs}
+        return tuple(agent.name for agent in self.agents if agent.name not in needed)
 
     def agent(self, name: str) -> AgentSpec:
         """Return the agent of that name. Raises KeyError if there is none."""

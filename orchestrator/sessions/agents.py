@@ -11,6 +11,7 @@ from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.loop import run_agent
 from orchestrator.agents.model import AgentTask, Model
 from orchestrator.agents.results import AgentResult
+from orchestrator.authority.admission import Ancestor
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
 from orchestrator.broker import AgentView, Broker
@@ -45,7 +46,8 @@ class AgentFlight:
 class OneOffSubagent:
     """A child that works once. Made by `ParentSession.subagent`; holds no client.
 
-    Its view is admitted when it is made: what is added later is never in it (I7).
+    Its view is admitted when it is made: what is added later is never in it (I7). `lineage` are the
+    agents that its own children would descend from, itself the last.
     """
 
     id: AgentId
@@ -57,6 +59,7 @@ class OneOffSubagent:
     broker: Broker
     ports: SessionPorts
     limits: OrchestratorLimits
+    lineage: tuple[Ancestor, ...] = ()
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     _started: bool = False
 

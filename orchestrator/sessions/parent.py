@@ -17,7 +17,7 @@ import anyio
 from mcp_client.client import Host, ServerSource, open_host
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.model import Model
-from orchestrator.authority.admission import Grant, Offer, attenuate
+from orchestrator.authority.admission import Ancestor, Grant, Offer, attenuate
 from orchestrator.authority.ledger import CellKind, Flip, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable, Row
 from orchestrator.broker import AgentView, Broker, BuiltinTool, Revocation
@@ -80,7 +80,6 @@ class ParentSession:
         self._pinned: dict[ServerName, frozenset[str]] = {}
         self._tables: dict[tuple[object, ...], CapabilityTable] = {}
         self._agents: dict[AgentId, OneOffSubagent] = {}
-        self._ended = anyio.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[ParentSession]:
@@ -164,7 +163,7 @@ class ParentSession:
     @property
     def view(self) -> AgentView:
         """The side of the broker of the parent's own agent: its rights come from the same policy."""
-        table = self._table(self._principal(PARENT, depth=0), Grant(), None)
+        table = self._table(self._principal(PARENT, depth=0), Grant(), ())
         snapshot = CapabilitySnapshot(agent=PARENT, cell=self._cell, table=table)
         return AgentView(agent=PARENT, cell=self._cell, snapshot=snapshot, road=self._broker.call)
 
@@ -181,7 +180,8 @@ class ParentSession:
         """Make a subagent that works once, with a view frozen now.
 
         Its rights are the policy's for its role (its name where no role is given), narrowed by
-        `grant` and, if `parent` is an agent, by what that agent may delegate.
+        `grant` and, if `parent` is an agent, by what that agent and all above it may delegate. A
+        child of an agent without a view has none.
 
         Raises:
             ConfigError: a bad name, a name in use, or a cap on agents or depth.
@@ -191,8 +191,10 @@ class ParentSession:
         depth = agent.count("/") + 1
         self._check_caps(name, agent, depth)
         principal = self._principal(agent, depth, role or name)
-        above = parent.table.principal if parent is not None and parent.table else None
-        table = self._table(principal, grant or Grant(), above)
+        grant = grant or Grant()
+        above = parent.lineage if parent is not None else ()
+        blind = parent is not None and parent.table is None
+        table = None if blind else self._table(principal, grant, above)
         made = OneOffSubagent(
             id=agent,
             model=model,
@@ -203,24 +205,26 @@ class ParentSession:
             broker=self._broker,
             ports=self._ports,
             limits=self._limits,
+            lineage=(*above, Ancestor(principal, grant)),
             prices=self._prices,
         )
         self._agents[agent] = made
-        self._ports.audit.append(
-            "snapshot_admitted",
-            {
-                "agent": agent,
-                "role": principal.role,
-                "snapshot": table.digest,
-                "policy": self._policy.digest,
-                "capabilities": len(table),
-            },
-        )
+        if table is not None:
+            self._ports.audit.append(
+                "snapshot_admitted",
+                {
+                    "agent": agent,
+                    "role": principal.role,
+                    "snapshot": table.digest,
+                    "policy": self._policy.digest,
+                    "capabilities": len(table),
+                },
+            )
         return made
 
     def rows(self, name: str, *, role: str, grant: Grant) -> tuple[Row, ...]:
         """Return what would be decided on everything on offer, for an agent that is not made."""
-        table = self._table(self._principal(AgentId(name), 1, role), grant, None)
+        table = self._table(self._principal(AgentId(name), 1, role), grant, ())
         return table.rows
 
     def _check_caps(self, name: str, agent: AgentId, depth: int) -> None:
@@ -231,7 +235,7 @@ class ParentSession:
                 fix="use letters, digits, - and _, at most 64",
             )
         self._agents = {key: item for key, item in self._agents.items() if item.cell.reason is None}
-        if agent in self._agents:
+        if agent in self._agents or agent == PARENT:
             raise ConfigError(f"there is an agent {agent!r} already", code="E-AGENT-NAME")
         if len(self._agents) >= self._limits.agents_max:
             raise ConfigError(
@@ -254,10 +258,10 @@ class ParentSession:
         )
 
     def _table(
-        self, principal: Principal, grant: Grant, parent: Principal | None
+        self, principal: Principal, grant: Grant, above: tuple[Ancestor, ...]
     ) -> CapabilityTable:
         """Return the table of a role under a grant; agents of one grant share it."""
-        key = (principal, grant, parent)
+        key = (principal, grant, above)
         table = self._tables.get(key)
         if table is None:
             table = attenuate(
@@ -265,7 +269,7 @@ class ParentSession:
                 principal=principal,
                 policy=self._policy,
                 grant=grant,
-                parent=parent,
+                above=above,
             )
             self._tables[key] = table
         return table
