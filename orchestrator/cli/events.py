@@ -11,9 +11,13 @@ __all__ = ["event_object"]
 
 
 def event_object(event: AgentEvent) -> dict[str, object]:
-    """Return an event as JSON values; `event` is its name, enums are their values."""
+    """Return an event as JSON values; `event` is its name, enums are their values, seconds have six digits."""
     named: dict[str, object] = {"event": type(event).__name__}
     for field in fields(event):
         value: object = getattr(event, field.name)
-        named[field.name] = value.value if isinstance(value, Enum) else value
+        if isinstance(value, Enum):
+            value = value.value
+        elif isinstance(value, float):
+            value = round(value, 6)
+        named[field.name] = value
     return named

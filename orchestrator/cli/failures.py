@@ -126,7 +126,8 @@ def _refusal(error: AuthorityError) -> str:
 
 
 def _of_usage(error: click.ClickException) -> Failure:
-    message = error.format_message().rstrip(".")
+    # click lists choices on lines of their own
+    message = " ".join(error.format_message().split()).rstrip(".")
     advice = ""
     if isinstance(error, UnknownCommandError):
         advice = error.advice

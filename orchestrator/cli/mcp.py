@@ -52,11 +52,8 @@ def list_servers(context: click.Context, servers: Path | None, as_json: bool) ->
     paths = StatePaths.from_environment(os.environ)
     file = servers or Path(".mcp.json")
     folder = file.resolve().parent
-    found = _configured(
-        profile=paths.config / "mcp.json",
-        project=file if servers is not None or file.exists() else None,
-        folder=folder,
-    )
+    project = file if servers is not None or file.exists() else None
+    found = _configured(profile=paths.config / "mcp.json", project=project, folder=folder)
     book = ApprovalStore(paths.approvals).book(folder)
     rows = [_row(entry, book) for entry in found.entries]
     if as_json:
@@ -64,7 +61,8 @@ def list_servers(context: click.Context, servers: Path | None, as_json: bool) ->
     elif rows:
         print_text(_aligned([_COLUMNS, *(tuple(row[name] for name in _COLUMNS) for row in rows)]))
     else:
-        print_text("no servers are configured", to_stderr=True)
+        here = f"; name a file with --servers, or make {file}" if project is None else ""
+        print_text(f"no servers are configured{here}", to_stderr=True)
     context.exit(ExitCode.OK.value)
 
 

@@ -135,7 +135,7 @@ def carry_out(job: Job) -> ExitCode:
         result = anyio.run(_run, job, pipeline, paths, run, log)
     finally:
         log.close()
-    return _show_result(job, result, run=run, audit=audit_path, out=out)
+    return _show_result(job, pipeline, result, run=run, audit=audit_path, out=out)
 
 
 async def _plan(job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId) -> Plan:
@@ -234,7 +234,7 @@ def _show(job: Job, plan: Plan) -> ExitCode:
 
 
 def _show_result(
-    job: Job, result: PipelineResult, *, run: RunId, audit: Path, out: Path
+    job: Job, pipeline: Pipeline, result: PipelineResult, *, run: RunId, audit: Path, out: Path
 ) -> ExitCode:
     summary = RunSummary(
         run=run,
@@ -243,6 +243,7 @@ def _show_result(
         audit=str(audit),
         out=str(out),
         result=result.answers(),
+        last=pipeline.spec.last,
     )
     if job.output is Output.TEXT:
         click.echo(summary_text(summary, encoding=sys.stdout.encoding))

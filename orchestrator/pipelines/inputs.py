@@ -71,7 +71,7 @@ def bind_inputs(
             raise ConfigError(
                 f"pipeline {safe_line(spec.name)!r} has no input {safe_line(name)!r}",
                 code="E-PIPELINE-INPUT",
-                fix=did_you_mean(name, declared),
+                fix=did_you_mean(name, declared) if declared else "it has none at all",
             )
     return {item.name: _bound(item, given, folder) for item in spec.inputs}
 

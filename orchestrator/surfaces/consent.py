@@ -32,6 +32,7 @@ ARGUMENT_LINES_MAX: Final = 200
 _ANSWER_BYTES_MAX: Final = 64
 _SECONDS_BETWEEN_LOOKS: Final = 0.1
 """How soon an abandoned question's thread ends."""
+_NOT_YET: Final = "not approved yet; a yes is kept until something of it changes:"
 _GAP: Final = re.compile(r"(?<=\S) {9,}")
 """Blanks that would push something out of sight."""
 
@@ -66,7 +67,7 @@ class TerminalApprover:
     async def confirm_items(self, items: Sequence[Item]) -> bool:
         """Ask about things that would take effect; a yes is a yes to all of them."""
         lines = [line for item in items for line in item.shown()]
-        return await self._ask(lines, "approve, as shown?")
+        return await self._ask([_NOT_YET, *lines], "approve, as shown?")
 
     async def _ask(self, lines: Sequence[str], question: str) -> bool:
         if not self.interactive:

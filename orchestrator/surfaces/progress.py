@@ -307,13 +307,21 @@ class _LiveTable:
 
     def __init__(self, stream: TextIO, now: Callable[[], float]) -> None:
         from rich.console import Console
-        from rich.live import Live
 
         self._now = now
         # rich draws from a thread of its own; it sees one whole value, never half of a change
         self._board = Board()
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
-        self._live: Live = Live(
+        self._live: Live | None = None
+        self._lines = _Lines(self._print)
+
+    def start(self) -> None:
+        """Show the table."""
+        from rich.live import Live
+
+        # A new one each time: one that was stopped still knows how high its table was, and would
+        # take as many lines off what a person was asked in between.
+        self._live = Live(
             get_renderable=self._render,
             console=self._console,
             transient=True,
@@ -321,15 +329,12 @@ class _LiveTable:
             redirect_stderr=False,
             refresh_per_second=8,
         )
-        self._lines = _Lines(self._print)
-
-    def start(self) -> None:
-        """Show the table."""
         self._guarded(self._live.start)
 
     def stop(self) -> None:
         """Take the table away."""
-        self._guarded(self._live.stop)
+        if self._live is not None:
+            self._guarded(self._live.stop)
 
     def emit(self, event: AgentEvent) -> None:
         """Take the event into the table; print its line if a call was turned down, or as a note."""

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from orchestrator.agents.results import AgentResult
 from orchestrator.core.content import AUTHORITY, TRUST
-from orchestrator.core.display import safe_line
+from orchestrator.core.display import safe_line, safe_text
+from orchestrator.core.errors import RemitError
 from orchestrator.core.ids import RunId
 from orchestrator.core.outcomes import RunStatus
 
-__all__ = ["RunSummary", "summary_object", "summary_text"]
+__all__ = ["ANSWER_CHARS_MAX", "ANSWER_LINES_MAX", "RunSummary", "summary_object", "summary_text"]
+
+ANSWER_CHARS_MAX: Final = 4_000
+"""Of one answer, for a person: about a screen."""
+ANSWER_LINES_MAX: Final = 40
+"""Lines of it: more scroll the table away."""
 
 _HEADINGS: Final = ("agent", "status", "calls", "denied", "refused", "time")
 _LEFT: Final = 2
@@ -24,7 +31,8 @@ _NAME_CHARS: Final = 40
 class RunSummary:
     """All that is told of a run when it is over. `result` is plain JSON values, untrusted.
 
-    `audit` and `out` are paths; `out` is empty where nothing was to be written.
+    `audit` and `out` are paths; `out` is empty where nothing was to be written. `last` names the
+    agents that no other one waited for: their answers are shown to people.
     """
 
     run: RunId
@@ -33,10 +41,11 @@ class RunSummary:
     audit: str
     out: str = ""
     result: object = None
+    last: tuple[str, ...] = ()
 
 
 def summary_text(summary: RunSummary, *, encoding: str | None = "utf-8") -> str:
-    """Return the table and the paths below it. Only ASCII where `encoding` has no lines to draw."""
+    """Return the table, the last answers, and the paths below. Only ASCII where `encoding` has no lines to draw."""
     rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}"
     try:
         rule.encode(encoding or "ascii")
@@ -47,11 +56,10 @@ def summary_text(summary: RunSummary, *, encoding: str | None = "utf-8") -> str:
     lines = [_aligned(_HEADINGS, widths), "  ".join(rule * width for width in widths)]
     lines += [_aligned(row, widths) for row in rows]
     lines.append("")
-    lines += [
-        f"{result.agent}: {result.error.code}: {safe_line(result.error.message)}"
-        for result in summary.agents
-        if result.error is not None
-    ]
+    lines += _answers(summary)
+    for result in summary.agents:
+        if result.error is not None:
+            lines += _error_lines(result.agent, result.error)
     paths = {"out": summary.out, "audit": summary.audit}
     lines.append(f"run    {summary.run}: {summary.status.value}")
     lines += [f"{name:<6} {safe_line(path, reveal=True)}" for name, path in paths.items() if path]
@@ -85,6 +93,38 @@ def _marked(result: object) -> Mapping[str, object] | None:
     if result is None:
         return None
     return {"trust": TRUST, "authority": AUTHORITY, "value": result}
+
+
+def _answers(summary: RunSummary) -> list[str]:
+    if not isinstance(summary.result, Mapping):
+        return []
+    answers = cast("Mapping[str, object]", summary.result)
+    lines: list[str] = []
+    for name in summary.last:
+        answer = answers.get(name)
+        if answer is not None:
+            shown_name = safe_line(name, reveal=True, chars_max=_NAME_CHARS)
+            lines += [f"{shown_name} answered:", *_answer_lines(answer), ""]
+    return lines
+
+
+def _answer_lines(answer: object) -> list[str]:
+    text = answer if isinstance(answer, str) else json.dumps(answer, indent=2, ensure_ascii=False)
+    # one character can take nine when it is made visible
+    whole = safe_text(text, reveal=True, chars_max=len(text) * 10 + 1)
+    lines = whole[:ANSWER_CHARS_MAX].split("\n")[:ANSWER_LINES_MAX]
+    hidden = len(whole) - len("\n".join(lines))
+    if hidden:
+        lines.append(f"({hidden} more characters; --json has all of it)")
+    return [f"  {line}" for line in lines]
+
+
+def _error_lines(agent: str, error: RemitError) -> list[str]:
+    notes = {"fix": error.fix, "where": str(error.where) if error.where is not None else ""}
+    return [
+        f"{agent}: {error.code}: {safe_line(error.message)}",
+        *(f"  {name}: {safe_line(text, reveal=True)}" for name, text in notes.items() if text),
+    ]
 
 
 def _row(result: AgentResult) -> tuple[str, ...]:

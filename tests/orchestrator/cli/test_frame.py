@@ -253,6 +253,12 @@ def test_a_completion_script_is_printed_for(shell: str, remit: Remit):
     assert f"_REMIT_COMPLETE={shell}_complete" in ended.out
 
 
+def test_a_missing_choice_is_one_line_with_the_choices(remit: Remit):
+    ended = remit("completion")
+
+    assert ended.err.splitlines()[0].endswith("Choose from: bash, zsh, fish")
+
+
 def test_completion_of_an_unknown_shell_is_a_usage_error(remit: Remit):
     assert remit("completion", "csh").code == 2
 

@@ -361,6 +361,19 @@ def test_the_table_makes_room_for_a_question(terminal: Terminal):
     assert after.index("QUESTION") < after.index("denied   writer")
 
 
+def test_the_table_takes_nothing_off_the_question_when_it_comes_back(terminal: Terminal):
+    with open_progress(terminal.writes, ProgressStyle.LIVE, now=zero) as progress:
+        progress.emit(started())
+        with progress.paused():
+            terminal.writes.write("QUESTION\n")
+            terminal.writes.flush()
+        progress.emit(denied())
+        text = terminal.wait_for("denied   writer")
+
+    until_the_table = text.partition("QUESTION")[2].partition("seconds")[0]
+    assert "\x1b[1A" not in until_the_table
+
+
 # ---------------------------------------------------------------------------------------- the style
 
 

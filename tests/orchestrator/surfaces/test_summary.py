@@ -2,11 +2,19 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from orchestrator.agents.results import AgentResult
-from orchestrator.core.errors import RemitError
+from orchestrator.core.errors import RemitError, Where
 from orchestrator.core.ids import AgentId, RunId
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.surfaces.summary import RunSummary, summary_object, summary_text
+from orchestrator.surfaces.summary import (
+    ANSWER_CHARS_MAX,
+    ANSWER_LINES_MAX,
+    RunSummary,
+    summary_object,
+    summary_text,
+)
 
 AGENTS = (
     AgentResult(
@@ -23,7 +31,7 @@ AGENTS = (
 )
 
 
-def summary(result: object = None) -> RunSummary:
+def summary(result: object = None, *last: str) -> RunSummary:
     return RunSummary(
         run=RunId("r1"),
         status=RunStatus.OK,
@@ -31,6 +39,7 @@ def summary(result: object = None) -> RunSummary:
         audit="/state/runs/r1/audit.jsonl",
         out="/state/runs/r1/out",
         result=result,
+        last=last,
     )
 
 
@@ -46,6 +55,43 @@ def test_the_table_is_aligned_and_followed_by_what_went_wrong_and_the_paths():
         "out    /state/runs/r1/out",
         "audit  /state/runs/r1/audit.jsonl",
     ]
+
+
+def test_people_are_shown_the_answers_of_the_agents_that_nobody_waited_for():
+    text = summary_text(summary({"historian": "much", "writer": {"mail": "sent"}}, "writer"))
+
+    assert 'writer answered:\n  {\n    "mail": "sent"\n  }\n' in text
+    assert "much" not in text
+
+
+def test_an_answer_moves_no_terminal():
+    text = summary_text(summary({"writer": "\x1b[2J\u202e\nsecond line"}, "writer"))
+
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\n  second line\n" in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("x" * ANSWER_CHARS_MAX, "x" * ANSWER_CHARS_MAX + "\n\n"),
+        ("x" * (ANSWER_CHARS_MAX + 1), "(1 more characters; --json has all of it)"),
+        ("x\n" * ANSWER_LINES_MAX + "y", "(2 more characters; --json has all of it)"),
+    ],
+)
+def test_an_answer_is_shown_up_to_its_bounds(answer: str, shown: str):
+    assert shown in summary_text(summary({"writer": answer}, "writer"))
+
+
+def test_what_went_wrong_is_told_with_its_place_and_its_mending():
+    error = RemitError("it broke", code="E-X", fix="mend it", where=Where("r.py", 7))
+    failed = AgentResult(agent=AgentId("a"), status=RunStatus.FAILED, error=error)
+    text = summary_text(
+        RunSummary(run=RunId("r1"), status=RunStatus.FAILED, agents=(failed,), audit="a")
+    )
+
+    assert "a: E-X: it broke\n  fix: mend it\n  where: r.py:7\n" in text
 
 
 def test_lines_are_drawn_where_the_terminal_has_them():
