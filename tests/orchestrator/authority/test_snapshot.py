@@ -1,0 +1,146 @@
+"""The frozen view: found by exact names, told by a digest, shared by all agents of one grant."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from orchestrator.authority.admission import Grant
+from orchestrator.core.errors import DenyReason
+from policies import Principal
+from tests.orchestrator.authority.admitting import OPEN, Shop, names
+
+
+def test_a_capability_is_found_by_its_exact_server_and_name() -> None:
+    table = Shop().table()
+
+    assert table.find("git", "log") is not None
+    for server, name in (("git", "LOG"), ("Git", "log"), ("git", "lo"), ("", "log"), ("git", "")):
+        assert table.find(server, name) is None
+
+
+def test_two_servers_may_have_a_tool_of_the_same_name() -> None:
+    table = Shop(names=(("a", "read"), ("b", "read"))).table(
+        'policy p v1 { permit "a" call on a/read }'
+    )
+
+    assert names(table) == ["a/read"]
+
+
+def test_the_models_are_shown_what_the_table_holds_and_no_more() -> None:
+    table = Shop().table(grant=Grant(("git/*",)))
+
+    assert [spec.model_name for spec in table.specs] == ["mcp_git_log", "mcp_git_push"]
+    assert len(table) == 2
+
+
+@pytest.mark.requirement("I7")
+def test_the_same_offers_policy_and_role_have_the_same_digest_in_any_order() -> None:
+    shop = Shop()
+    backwards = shop.table(offers=list(reversed(shop.offers())))
+
+    assert shop.table().digest == backwards.digest == Shop().table().digest
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Shop(digest="d2").table(),
+        Shop(names=(("git", "log"), ("git", "push"))).table(),
+        Shop().table(grant=Grant(("git/*",))),
+        Shop().table(principal=Principal(role="another")),
+        Shop().table(OPEN.replace('"all"', '"every"')),
+        Shop().table('policy open v1 { ask "all" call on any server/* }'),
+    ],
+    ids=["definition", "offer", "grant", "role", "policy", "effect"],
+)
+def test_whatever_changes_what_may_be_reached_changes_the_digest(other: object) -> None:
+    assert Shop().table().digest != getattr(other, "digest", "")
+
+
+def test_the_digest_does_not_depend_on_which_agent_holds_it() -> None:
+    shop = Shop()
+    table = shop.table()
+
+    assert shop.snapshot(table, "a").digest == shop.snapshot(table, "b").digest == table.digest
+
+
+def test_a_thousand_snapshots_share_one_table() -> None:
+    shop = Shop()
+    table = shop.table()
+
+    snapshots = [shop.snapshot(table, f"a{number}") for number in range(1_000)]
+
+    assert all(snapshot.table is table for snapshot in snapshots)
+
+
+@pytest.mark.requirement("I7")
+def test_a_snapshot_cannot_be_changed() -> None:
+    shop = Shop()
+    snapshot = shop.snapshot(shop.table())
+
+    with pytest.raises(FrozenInstanceError):
+        snapshot.table = Shop().table()  # type: ignore[misc]
+
+
+def test_nothing_is_lost_from_a_new_snapshot() -> None:
+    shop = Shop()
+
+    assert shop.snapshot(shop.table()).changes() == ()
+
+
+def test_a_dead_definition_is_lost_alone() -> None:
+    shop = Shop()
+    snapshot = shop.snapshot(shop.table())
+    shop.ledger.revoke(shop.tools["git", "log"], DenyReason.DEFINITION_CHANGED)
+
+    assert [(str(lost.ref), lost.reason) for lost in snapshot.changes()] == [
+        ("git/log", DenyReason.DEFINITION_CHANGED)
+    ]
+
+
+def test_with_a_dead_server_all_its_capabilities_are_lost_and_no_other() -> None:
+    shop = Shop()
+    snapshot = shop.snapshot(shop.table())
+    shop.ledger.revoke(shop.servers["git"], DenyReason.SERVER_REMOVED)
+
+    assert [(str(lost.ref), lost.reason) for lost in snapshot.changes()] == [
+        ("git/log", DenyReason.SERVER_REMOVED),
+        ("git/push", DenyReason.SERVER_REMOVED),
+    ]
+
+
+def test_with_a_dead_agent_everything_is_lost_for_its_cause() -> None:
+    shop = Shop()
+    snapshot = shop.snapshot(shop.table())
+    shop.ledger.revoke(snapshot.cell, DenyReason.AGENT_CANCELLED)
+
+    assert {lost.reason for lost in snapshot.changes()} == {DenyReason.AGENT_CANCELLED}
+    assert len(snapshot.changes()) == len(snapshot.refs) == 3
+
+
+def test_what_was_lost_is_still_named_among_what_was_admitted() -> None:
+    shop = Shop()
+    snapshot = shop.snapshot(shop.table())
+    shop.ledger.revoke(shop.servers["git"], DenyReason.SERVER_REMOVED)
+
+    assert [str(ref) for ref in snapshot.refs] == ["git/log", "git/push", "files/read"]
+
+
+@pytest.mark.parametrize(
+    ("effects", "granted", "visible"),
+    [
+        ("permit", True, True),
+        ("ask", True, True),
+        ("forbid", True, False),
+        ("permit", False, False),
+    ],
+)
+def test_a_row_is_visible_if_it_is_granted_and_some_call_could_be_made(
+    effects: str, granted: bool, visible: bool
+) -> None:
+    table = Shop().table(f'policy p v1 {{ {effects} "r" call on any server/* }}')
+    row = replace(table.rows[0], granted=granted)
+
+    assert row.visible is visible
