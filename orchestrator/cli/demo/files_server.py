@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 FILE_BYTES_MAX = 512 * 1024
@@ -53,10 +54,10 @@ class Files:
 
     def search(self, arguments: Arguments) -> str:
         """Return the lines that hold one of the words, as `path:line: text`."""
-        words = arguments.get("words")
-        if not isinstance(words, list) or not words:
+        words = [str(word) for word in _list(arguments, "words")]
+        if not words:
             raise ToolFailedError("words must be a list of at least one word")
-        wanted = re.compile("|".join(rf"\b{re.escape(str(word))}\b" for word in words))
+        wanted = re.compile("|".join(rf"\b{re.escape(word)}\b" for word in words))
         found: list[str] = []
         for path in sorted(self._files()):
             for number, line in _lines(path):
@@ -117,6 +118,15 @@ def _text(arguments: Arguments, name: str) -> str:
     if not isinstance(value, str):
         raise ToolFailedError(f"{name} must be text")
     return value
+
+
+def _list(arguments: Arguments, name: str) -> list[object]:
+    value = arguments.get(name)
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _object(value: object) -> Arguments | None:
+    return cast("Arguments", value) if isinstance(value, dict) else None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -185,19 +195,19 @@ class Server:
     def answer(self, line: bytes) -> dict[str, object] | None:
         """Return the response to one line; None if it needs none."""
         try:
-            message = json.loads(line)
+            message = _object(json.loads(line))
         except ValueError:
             return {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "not JSON"}}
-        if not isinstance(message, dict) or "id" not in message or "method" not in message:
+        if message is None or "id" not in message or "method" not in message:
             return None
         head: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
-        params = message.get("params")
-        params = params if isinstance(params, dict) else {}
+        params = _object(message.get("params")) or {}
         match message["method"]:
             case "initialize":
                 return head | {"result": self._initialize(params)}
             case "ping":
-                return head | {"result": {}}
+                nothing: Arguments = {}
+                return head | {"result": nothing}
             case "tools/list":
                 listed = [definition for _, definition in self._tools.values()]
                 return head | {"result": {"tools": listed}}
@@ -218,10 +228,10 @@ class Server:
         found = self._tools.get(str(params.get("name")))
         if found is None:
             return {"error": {"code": -32602, "message": "there is no such tool"}}
-        arguments = params.get("arguments")
+        arguments = _object(params.get("arguments")) or {}
         failed = False
         try:
-            text = found[0](arguments if isinstance(arguments, dict) else {})
+            text = found[0](arguments)
         except ToolFailedError as error:
             text, failed = str(error), True
         return {"result": {"content": [{"type": "text", "text": text}], "isError": failed}}
