@@ -199,6 +199,33 @@ async def staged(
     admit: bool = True,
 ) -> AsyncGenerator[Stage]:
     """Run a session over scripted servers; their tools count as shown, unless `admit` is False."""
+    stage = prepared(
+        policy,
+        servers=servers,
+        entries=entries,
+        person=person,
+        limits=limits,
+        builtins=builtins,
+        audit=audit,
+    )
+    with anyio.fail_after(5):
+        async with stage.session.running():
+            if admit:
+                admit_all(stage.session)
+            yield stage
+
+
+def prepared(
+    policy: str = OPEN,
+    *,
+    servers: Iterable[ScriptedServer] | None = None,
+    entries: Iterable[ServerEntry] | None = None,
+    person: Approver | None = None,
+    limits: OrchestratorLimits | None = None,
+    builtins: Sequence[BuiltinTool] = (list_capabilities,),
+    audit: AuditSink | None = None,
+) -> Stage:
+    """Return a session over scripted servers that has not been started."""
     by_name = {server.name: server for server in servers or (scripted(),)}
     shelf, clock, events = Shelf(), HandClock(), list[AgentEvent]()
     session = ParentSession(
@@ -217,11 +244,7 @@ async def staged(
         builtins=builtins,
         reach=lambda found: by_name[found.name],
     )
-    with anyio.fail_after(5):
-        async with session.running():
-            if admit:
-                admit_all(session)
-            yield Stage(session=session, servers=by_name, audit=shelf, clock=clock, events=events)
+    return Stage(session=session, servers=by_name, audit=shelf, clock=clock, events=events)
 
 
 def admit_all(session: ParentSession) -> None:
