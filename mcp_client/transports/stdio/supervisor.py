@@ -25,6 +25,9 @@ __all__ = ["ServerCommand", "ServerProcess", "Supervisor", "open_supervisor", "r
 STOP_SECONDS_MAX: Final = 5.0
 """How long the supervisor is waited for once it was told to end: longer than it takes itself."""
 
+ATTEMPTS_MAX: Final = 2
+"""Supervisors asked for one server: one that died meanwhile is replaced, one that cannot live not."""
+
 _PROGRAM: Final = Path(__file__).with_name("supervisor_main.py")
 
 
@@ -166,17 +169,16 @@ class Supervisor:
         await self._stop()
 
     async def _submit(self, packet: bytes, descriptors: Sequence[int]) -> None:
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
-        while True:
+        for _ in range(ATTEMPTS_MAX):
             end = await self._connected()
             try:
-                end.sendmsg([packet], rights)
-            except BlockingIOError:
-                await self._writable(end)
+                while not _send(end, packet, descriptors):
+                    await self._writable(end)
             except (BrokenPipeError, ConnectionResetError):
                 await self._stop()  # it died, and took nothing: ask the next one
             else:
                 return
+        raise StartError("the supervisor of servers does not stay alive", stage="start")
 
     async def _connected(self) -> socket.socket:
         if self._closed:
@@ -239,6 +241,16 @@ async def open_supervisor(reactor: Reactor) -> AsyncGenerator[Supervisor]:
         yield supervisor
     finally:
         await supervisor.close()
+
+
+def _send(end: socket.socket, packet: bytes, descriptors: Sequence[int]) -> bool:
+    """Send one packet. False: there is no room for it now."""
+    try:
+        rights = array.array("i", descriptors)
+        end.sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    except BlockingIOError:
+        return False
+    return True
 
 
 def require_supervision() -> None:

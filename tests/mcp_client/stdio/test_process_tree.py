@@ -257,3 +257,12 @@ async def test_after_the_supervisor_is_closed_no_server_can_be_started() -> None
         await connection.supervisor.close()
         with pytest.raises(StartError):
             await connection.transport.open(connection.sink)
+
+
+async def test_a_supervisor_that_does_not_stay_alive_is_an_error_and_not_a_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    async with connected(*TREE, "stay") as connection:
+        with anyio.fail_after(5), pytest.raises(StartError):
+            await connection.transport.open(connection.sink)
