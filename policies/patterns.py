@@ -45,7 +45,7 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NormalPath:
-    """A POSIX path without `.`, `..` and doubled slashes, in NFC."""
+    """A POSIX path without `.`, `..` and doubled slashes."""
 
     absolute: bool
     parts: tuple[str, ...]
@@ -119,7 +119,7 @@ def parse_uri_pattern(text: str, limits: PolicyLimits) -> str:
     if plain is None:
         raise PatternError(
             "a URI pattern starts with a lower-case scheme, has no `..`, no backslash, no empty "
-            "segment and no encoded separator"
+            "segment and no encoded separator, and its letters are in NFC"
         )
     return plain
 
@@ -223,7 +223,7 @@ def _normal_uri(text: str) -> str | None:
     inner = segments[3 if segments[1:2] == [""] else 1 : -1]
     if "" in inner or "." in segments or ".." in segments:
         return None
-    return normalize("NFC", plain)
+    return plain if normalize("NFC", plain) == plain else None
 
 
 # ------------------------------------------------------------------------------------------- pointers
@@ -251,11 +251,14 @@ def parse_pointer(text: str, limits: PolicyLimits) -> Pointer:
 def normal_path(text: str, *, chars_max: int) -> NormalPath | None:
     """Return the path that `text` means by its letters alone, or None if that cannot be said.
 
-    None: empty, too long, with a backslash or a control character, a relative path that leaves its
-    start, one that starts with `~`, and one whose first part has a colon (a drive, or a URI).
-    Symbolic links are not known here.
+    None: empty, too long, with a backslash or a control character, a `..` that would lead out of
+    a named folder (a link is not known here, and its parent is elsewhere) or of the start, one that
+    starts with `~`, one whose first part has a colon (a drive, or a URI), and one whose letters are
+    not in NFC: a file system may take it for another name than its NFC form, or for the same.
     """
     if not text or len(text) > chars_max or text[0] == "~" or _HOSTILE.search(text):
+        return None
+    if normalize("NFC", text) != text:
         return None
     absolute = text[0] == "/"
     written = text.split("/")
@@ -265,13 +268,11 @@ def normal_path(text: str, *, chars_max: int) -> NormalPath | None:
             continue
         if part != "..":
             parts.append(part)
-        elif parts:
-            parts.pop()
-        elif not absolute:
+        elif parts or not absolute:
             return None
     if not absolute and (":" in written[0] or (parts and ":" in parts[0])):
         return None
-    return NormalPath(absolute, tuple(normalize("NFC", part) for part in parts))
+    return NormalPath(absolute, tuple(parts))
 
 
 def under(prefix: str, *, chars_max: int) -> Callable[[str], bool | None]:
@@ -288,7 +289,7 @@ def under(prefix: str, *, chars_max: int) -> Callable[[str], bool | None]:
     if root is None:
         raise PatternError(
             "what follows `under` is a path: not empty (`.` is every relative path), no backslash, "
-            "no `..` out of it, no `~`, no colon in its first part"
+            "no `..`, no `~`, no colon in its first part, its letters in NFC"
         )
     wanted, absolute, length = root.parts, root.absolute, len(root.parts)
 

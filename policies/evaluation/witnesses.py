@@ -117,9 +117,14 @@ def _paths(prefixes: set[str], strings: set[str], limits: PolicyLimits) -> list[
     for prefix in sorted(prefixes):
         root = normal_path(prefix, chars_max=limits.path_chars_max)
         if root is not None:
-            start = "/" * root.absolute + "".join(f"{part}/" for part in root.parts)
+            top = "/" * root.absolute
+            rest = "".join(f"{part}/" for part in root.parts)
             # the second one is below or beside, as one decodes: it has no value
-            examples += [f"{start}{other}", f"{start}%2e%2e/{other}"]
+            examples += [f"{top}{rest}{other}", f"{top}{_escaped(rest[:1])}{rest[1:]}{other}"]
     if prefixes:
         examples += [f"/{other}", f"{other}\\"]
     return [*examples, other]
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{byte:02x}" for byte in text.encode("utf-8", "surrogatepass"))

@@ -26,6 +26,7 @@ VALUES: Final[tuple[object, ...]] = (
     *("a", "b", "zz", "", "out", "out/x", "out/in/y", "out/in//../z", "out/../zz", "out-evil/x"),
     *("/abs/z", "/abs/../z", "/zz", "../out/x", "a\\b", "a\0b", "out/%2e%2e/zz", "out%2fx"),
     *("out/in/%2e%2e/zz", "%2e%2e/out", "out/%252e%252e/zz", "~/x", "C:/x", [], [1], {}),
+    *("/../abs/z", "out/x/..", "out/e\u0301", "out/\u00e9", "out/\u212a"),
 )
 SERVERS: Final = ("a", "b", "c")
 TOOLS: Final = ("t", "t_x", "u", "x_t")

@@ -90,8 +90,12 @@ def word(value: object) -> str:
 
 
 def below(prefix: str, path: str) -> float:
-    plain, root = (posixpath.normpath(unicodedata.normalize("NFC", p)) for p in (path, prefix))
-    hostile = not path or re.search(r"[\0\\]|^~|^[^/]*:", path) or plain.startswith("..")
+    plain, root = (posixpath.normpath(p) for p in (path, prefix))
+    names = [part for part in path.split("/") if part not in ("", ".")]
+    while path.startswith("/") and names[:1] == [".."]:
+        del names[0]
+    hostile = not path or ".." in names or re.search(r"[\0\\]|^~|^[^/]*:", path)
+    hostile = hostile or not unicodedata.is_normalized("NFC", path)
     if hostile or path.startswith("/") != prefix.startswith("/"):
         return NONE
     return root in (".", plain) or f"{plain.lstrip('/')}/".startswith(f"{root.strip('/')}/")

@@ -227,8 +227,10 @@ def test_and_or_not_follow_kleene(condition: str, expected: bool | None):
         ("./out//x", True),
         ("out", True),
         ("out/", True),
-        ("a/../out/x", True),
-        ("out/a/../x", True),
+        ("a/../out/x", None),
+        ("out/a/../x", None),
+        ("out/a/..", None),
+        ("out/link/../x", None),
         ("out/..x", True),
         ("out/a%20b", True),
         ("out/100%", True),
@@ -236,7 +238,7 @@ def test_and_or_not_follow_kleene(condition: str, expected: bool | None):
         ("outx", False),
         ("OUT/x", False),
         ("x/out/y", False),
-        ("out/../x", False),
+        ("out/../x", None),
         ("out/../../out/../x", None),
         ("../out/x", None),
         ("..", None),
@@ -280,7 +282,9 @@ def test_under_a_relative_path(path: object, expected: bool | None):
         ("//srv///data/x", True),
         ("/srv/./data", True),
         ("/../srv/data/x", True),
-        ("/srv/data/../x", False),
+        ("/srv/data/../x", None),
+        ("/srv/data/link/../x", None),
+        ("/srv/x/../data/y", None),
         ("/srv/data-evil/x", False),
         ("/srv", False),
         ("/", False),
@@ -292,9 +296,19 @@ def test_under_an_absolute_path(path: str, expected: bool | None):
     assert value_of('arg(/p) under "/srv/data"', {"p": path}) is expected
 
 
-@pytest.mark.parametrize("path", ["caf\u00e9/x", "cafe\u0301/x"])
-def test_paths_are_compared_in_one_form_of_unicode(path: str):
-    assert value_of('arg(/p) under "caf\u00e9/"', {"p": path}) is True
+@pytest.mark.requirement("I10")
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/data/Keys/caf\u00e9", True),
+        ("/data/Keys/cafe\u0301", None),  # another name on Linux, the same elsewhere
+        ("/data/\u212aeys/x", None),  # a Kelvin sign: NFC makes a K of it
+        ("/data/other/\u212a", None),
+        ("/data/%E2%84%AAeys/x", None),
+    ],
+)
+def test_no_form_of_unicode_makes_one_folder_of_two(path: str, expected: bool | None):
+    assert value_of('arg(/p) under "/data/Keys"', {"p": path}) is expected
 
 
 @pytest.mark.parametrize(("path", "expected"), [("x", True), ("../x", None), ("/x", None)])
@@ -354,6 +368,8 @@ def test_a_star_in_a_name_is_any_characters(pattern: str, name: str, matches: bo
         ("doc://h/**", "DOC://h/x", False),
         ("doc://h/**", "doc://h/%ff", False),
         ("doc://h/**", "h/x", False),
+        ("doc://h/Keys/*", "doc://h/\u212aeys/x", False),
+        ("doc://h/Keys/*", "doc://h/%E2%84%AAeys/x", False),
     ],
 )
 def test_a_uri_pattern_goes_by_segments(pattern: str, uri: str, matches: bool):
@@ -364,7 +380,9 @@ def test_a_uri_pattern_goes_by_segments(pattern: str, uri: str, matches: bool):
 
 
 @pytest.mark.requirement("I10")
-@pytest.mark.parametrize("uri", ["doc://x/../secret/y", "DOC://secret/y", "doc://x%2fy"])
+@pytest.mark.parametrize(
+    "uri", ["doc://x/../secret/y", "DOC://secret/y", "doc://x%2fy", "doc://\u212a/x"]
+)
 def test_a_uri_without_a_plain_form_is_forbidden_where_a_forbid_names_uris(uri: str):
     rules = 'permit "p" read on a/*\nforbid "f" read on a resource "doc://secret/**"'
     decision = decided(rules, request(f"a/{uri}", action=Operation.READ, kind="resource"))

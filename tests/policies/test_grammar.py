@@ -315,6 +315,9 @@ def test_a_misspelt_parameter_is_named_with_the_right_one():
         ('permit "x" call on a/t when arg(/p) == "a', "a string without its closing"),
         ('permit "x" call on a/t when arg(/p) under ""', "what follows `under` is a path"),
         ('permit "x" call on a/t when arg(/p) under "../x"', "what follows `under` is a path"),
+        ('permit "x" call on a/t when arg(/p) under "a/../x"', "what follows `under` is a path"),
+        ('permit "x" call on a/t when arg(/p) under "e\u0301"', "its letters in NFC"),
+        ('permit "x" read on a resource "doc://e\u0301/**"', "its letters are in NFC"),
     ],
 )
 def test_what_the_grammar_cannot_refuse_is_refused_with_its_reason(wrong: str, message: str):
