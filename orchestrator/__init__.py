@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from orchestrator.agents.budget import Budget
     from orchestrator.agents.events import AgentEvent
     from orchestrator.agents.model import AgentTask, CallResult, Model, Note
+    from orchestrator.agents.recipe import recipe
     from orchestrator.agents.results import AgentResult
     from orchestrator.authority.admission import Grant
     from orchestrator.authority.snapshot import CapabilitySnapshot
@@ -26,14 +27,20 @@ if TYPE_CHECKING:
         DenyReason,
         RemitError,
     )
+    from orchestrator.core.ports import ApprovalRequest, Approver
     from orchestrator.pipelines.pipeline import Pipeline
     from orchestrator.sessions.agents import OneOffSubagent
+    from orchestrator.sessions.approvals import PendingApprovalError
+    from orchestrator.sessions.models import language_model
+    from orchestrator.sessions.opening import open_session
     from orchestrator.sessions.parent import ParentSession
 
 __all__ = [
     "AgentEvent",
     "AgentResult",
     "AgentTask",
+    "ApprovalRequest",
+    "Approver",
     "AuthorityError",
     "Budget",
     "Call",
@@ -48,17 +55,23 @@ __all__ = [
     "Note",
     "OneOffSubagent",
     "ParentSession",
+    "PendingApprovalError",
     "Pipeline",
     "Receipt",
     "RemitError",
     "Revocation",
     "UntrustedContent",
+    "language_model",
+    "open_session",
+    "recipe",
 ]
 
 _HOMES = {
     "AgentEvent": "orchestrator.agents.events",
     "AgentResult": "orchestrator.agents.results",
     "AgentTask": "orchestrator.agents.model",
+    "ApprovalRequest": "orchestrator.core.ports",
+    "Approver": "orchestrator.core.ports",
     "AuthorityError": "orchestrator.core.errors",
     "Budget": "orchestrator.agents.budget",
     "Call": "orchestrator.core.calls",
@@ -73,11 +86,15 @@ _HOMES = {
     "Note": "orchestrator.agents.model",
     "OneOffSubagent": "orchestrator.sessions.agents",
     "ParentSession": "orchestrator.sessions.parent",
+    "PendingApprovalError": "orchestrator.sessions.approvals",
     "Pipeline": "orchestrator.pipelines.pipeline",
     "Receipt": "orchestrator.broker.revocation",
     "RemitError": "orchestrator.core.errors",
     "Revocation": "orchestrator.broker.revocation",
     "UntrustedContent": "orchestrator.core.content",
+    "language_model": "orchestrator.sessions.models",
+    "open_session": "orchestrator.sessions.opening",
+    "recipe": "orchestrator.agents.recipe",
 }
 
 

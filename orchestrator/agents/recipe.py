@@ -33,7 +33,7 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, RemitError, Where
 from orchestrator.core.nearest import did_you_mean
 
-__all__ = ["RecipeModel", "RecipeSource", "load_recipe"]
+__all__ = ["RecipeModel", "RecipeSource", "load_recipe", "recipe"]
 
 _BOUNDS: Final = AgentLimits()
 _EXCEPTION_CHARS_MAX: Final = 200
@@ -99,6 +99,27 @@ def load_recipe(
         path=source.path,
         module=module,
         bounds=bounds,
+    )
+
+
+def recipe(steps: Callable[[AgentTask], Steps]) -> RecipeModel:
+    """Return a program's own generator function as a model; it yields as `load_recipe` says.
+
+    Nobody approves it: it is code of the program that calls this. Raises ConfigError if it is no
+    generator function.
+    """
+    if not isinstance(steps, FunctionType) or not inspect.isgeneratorfunction(steps):
+        raise ConfigError(
+            "a recipe is a generator function: it yields Call(server, tool, arguments)",
+            code="E-RECIPE-FUNCTION",
+        )
+    module = sys.modules.get(steps.__module__) or ModuleType(steps.__module__)
+    return RecipeModel(
+        name=steps.__qualname__,
+        start=steps,
+        path=steps.__code__.co_filename,
+        module=module,
+        bounds=_BOUNDS,
     )
 
 

@@ -14,6 +14,7 @@ from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers
 from orchestrator.sessions.pinning import PinKeeper
+from orchestrator.sessions.projects import project_of
 from orchestrator.sessions.state import StatePaths
 from policies import (
     Catalogue,
@@ -176,7 +177,7 @@ def _catalogue(servers: Path | None, loaded: PolicySet) -> Catalogue:
             name for policy in loaded.policies for each in policy.sets for name in each.servers
         }
         return Catalogue(dict.fromkeys(named))
-    project = servers.resolve().parent
+    project = project_of(servers).resolve()
     read = load_servers(
         servers,
         ServersSource(origin=Origin.PROJECT, project=project, home=Path.home(), environ=os.environ),

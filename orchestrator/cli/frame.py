@@ -95,7 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE.value
     # the last place for errors; a group may hold an interrupt
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001
-        return _tell(error, words)
+        try:
+            return _tell(error, words)
+        except BrokenPipeError:
+            return _nobody_reads()
     return result if isinstance(result, int) else ExitCode.OK.value
 
 

@@ -47,11 +47,12 @@ def list_servers(context: click.Context, servers: Path | None, as_json: bool) ->
     import os
 
     from orchestrator.sessions.approvals import ApprovalStore
+    from orchestrator.sessions.projects import project_of
     from orchestrator.sessions.state import StatePaths
 
     paths = StatePaths.from_environment(os.environ)
     file = servers or Path(".mcp.json")
-    folder = file.resolve().parent
+    folder = project_of(file).resolve()
     project = file if servers is not None or file.exists() else None
     found = _configured(profile=paths.config / "mcp.json", project=project, folder=folder)
     book = ApprovalStore(paths.approvals).book(folder)

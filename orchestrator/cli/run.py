@@ -10,9 +10,6 @@ from orchestrator.cli.options import json_option, split_pairs
 
 __all__ = ["run"]
 
-PROJECT_MARKS = (".git", ".mcp.json", "remit.toml")
-"""What stands at the top of a project."""
-
 
 @click.command(short_help="Run a pipeline of agents.")
 @click.argument("pipeline", type=click.Path(path_type=Path))
@@ -55,6 +52,7 @@ def run(
     """
     from orchestrator.cli.running import Job, Output, carry_out
     from orchestrator.sessions.approvals import Origin
+    from orchestrator.sessions.projects import project_of
 
     output = Output.JSON if as_json else Output.TEXT
     code = carry_out(
@@ -74,12 +72,3 @@ def run(
         )
     )
     context.exit(code.value)
-
-
-def project_of(file: Path) -> Path:
-    """Return the folder of the project that a file belongs to; its own folder if nothing says so."""
-    folder = file.absolute().parent
-    for candidate in (folder, *folder.parents):
-        if any((candidate / mark).exists() for mark in PROJECT_MARKS):
-            return candidate
-    return folder

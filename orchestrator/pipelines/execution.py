@@ -15,7 +15,6 @@ from orchestrator.agents.results import AgentResult
 from orchestrator.authority.snapshot import Row
 from orchestrator.broker import BuiltinTool
 from orchestrator.broker.builtins import list_capabilities
-from orchestrator.catalog.listing import ServerListing
 from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
@@ -24,22 +23,14 @@ from orchestrator.pipelines.pipeline import Pipeline
 from orchestrator.pipelines.plan import Plan, make_plan
 from orchestrator.pipelines.running import PipelineResult, run_pipeline
 from orchestrator.pipelines.spec import AgentSpec
+from orchestrator.sessions.admitting import Pinned, admit_servers
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Item
 from orchestrator.sessions.consent import Confirm, settle
-from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.ports import SessionPorts
 
 __all__ = ["Pinned", "PipelineRun"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
-    """The tools of a server that were pinned without a question, for somebody to print."""
-
-    server: str
-    tools: tuple[str, ...]
 
 
 @dataclass(kw_only=True)
@@ -113,7 +104,15 @@ class PipelineRun:
                 if connection.error is not None:
                     raise connection.error
             self.pipeline.check_catalog(parent.catalog, [builtin.name for builtin in self.builtins])
-            await self._pin(parent)
+            await admit_servers(
+                parent,
+                self.pipeline.servers,
+                pins=self.pins,
+                settle=self._settle,
+                audit=self.ports.audit,
+                on_pinned=self.on_pinned,
+                keep_pins=self.keep_pins,
+            )
             yield parent
 
     async def _agents(self, session: ParentSession) -> PipelineResult:
@@ -152,28 +151,3 @@ class PipelineRun:
             confirm=self.confirm,
             at=self.ports.clock.wall(),
         )
-
-    async def _pin(self, session: ParentSession) -> None:
-        """Have every listing that was not shown before shown, and let its tools be granted."""
-        seen: list[tuple[ServerEntry, ServerListing]] = []
-        for entry in self.pipeline.servers:
-            listing = session.servers[entry.name].listing
-            if listing is not None:
-                seen.append((entry, listing))
-        questions = [self.pins.question(entry, listing) for entry, listing in seen]
-        await self._settle([item for item in questions if item is not None])
-        for (entry, listing), question in zip(seen, questions, strict=True):
-            if question is None and not self.pins.report(entry, listing).clean:
-                self._tell_first_use(entry, listing)
-            session.admit(listing)
-        if self.keep_pins:
-            self.pins.pin(seen)
-
-    def _tell_first_use(self, entry: ServerEntry, listing: ServerListing) -> None:
-        names = tuple(tool.name for tool in listing.tools)
-        for tool in listing.tools:
-            self.ports.audit.append(
-                "definition_pinned",
-                {"server": entry.name, "tool": tool.name, "definition": tool.digest},
-            )
-        self.on_pinned(Pinned(server=entry.name, tools=names))

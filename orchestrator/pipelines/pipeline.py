@@ -30,11 +30,12 @@ from orchestrator.sessions.approvals import Item, Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import (
     EntryState,
-    Isolation,
     ServerEntry,
     ServersFile,
+    refuse_isolation,
     server_item,
 )
+from orchestrator.sessions.policing import check_policy
 from policies import PolicySet
 
 __all__ = ["OUT_INPUT", "Pipeline", "PipelineRequest"]
@@ -163,26 +164,6 @@ class Pipeline:
         )
 
 
-def check_policy(
-    policy: PolicySet,
-    servers: Mapping[str, Mapping[str, Mapping[str, object]] | None],
-    roles: Collection[str],
-) -> None:
-    """Raise ConfigError for the first thing in the policies that does not fit what there is.
-
-    `servers` has the tools of each server with their input schemas; None where they are not known.
-    """
-    for finding in policies.validate(policy, policies.Catalogue(servers), roles):
-        if finding.severity is policies.Severity.ERROR:
-            place = finding.place
-            raise ConfigError(
-                finding.message,
-                code="E-POLICY-" + finding.code.upper(),
-                fix=f"did you mean {finding.nearest!r}?" if finding.nearest else "",
-                where=Where(place.path, place.line, place.column),
-            )
-
-
 def _bound(spec: PipelineSpec, request: PipelineRequest) -> Mapping[str, InputValue]:
     given = dict(request.inputs)
     for item in spec.inputs:
@@ -227,15 +208,7 @@ def _needed(spec: PipelineSpec, file: ServersFile) -> tuple[ServerEntry, ...]:
     for entry in file.entries:
         if entry.name in named and entry.problem is not None:
             raise entry.problem
-        if entry.isolate is Isolation.AGENT:
-            # Sharing the process would be less than what the file asks for.
-            raise ConfigError(
-                f"server {entry.name!r} asks for a process of its own for each agent, "
-                "which this version cannot give",
-                code="E-SERVER-ISOLATE",
-                fix='remove "isolate", or keep the server to one agent',
-                where=entry.where,
-            )
+        refuse_isolation(entry)
         if entry.state is EntryState.READY and (anything or entry.name in named):
             needed.append(entry)
     return tuple(needed)

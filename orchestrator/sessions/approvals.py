@@ -160,11 +160,13 @@ class PendingApprovalError(RemitError):
 
     Attributes:
         items: each with its state: pending, changed or rejected.
+        approvals: `NAME@DIGEST` of each, as `open_session` takes them.
         flags: the options that would approve all of them, where nobody can be asked.
     """
 
     def __init__(self, items: Sequence[tuple[Item, ApprovalState]]) -> None:
         self.items = tuple(items)
+        self.approvals = tuple(f"{item.name}@{item.digest}" for item, _ in items)
         self.flags = tuple(item.flag for item, _ in items)
         names = ", ".join(
             f"{item.kind.value} {safe_line(item.name, reveal=True)} ({state.value})"

@@ -21,6 +21,7 @@ __all__ = [
     "ServerEntry",
     "ServerTransport",
     "ServersFile",
+    "refuse_isolation",
     "server_item",
 ]
 
@@ -110,6 +111,21 @@ class ServersFile:
 
     entries: tuple[ServerEntry, ...] = ()
     warnings: tuple[ConfigWarning, ...] = ()
+
+
+def refuse_isolation(entry: ServerEntry) -> None:
+    """Raise ConfigError for an entry that wants one process for each agent.
+
+    Sharing the process would be less than what the file asks for.
+    """
+    if entry.isolate is Isolation.AGENT:
+        raise ConfigError(
+            f"server {entry.name!r} asks for a process of its own for each agent, "
+            "which this version cannot give",
+            code="E-SERVER-ISOLATE",
+            fix='remove "isolate", or keep the server to one agent',
+            where=entry.where,
+        )
 
 
 def server_item(entry: ServerEntry) -> Item:

@@ -96,9 +96,10 @@ def _marked(result: object) -> Mapping[str, object] | None:
 
 
 def _answers(summary: RunSummary) -> list[str]:
-    if not isinstance(summary.result, Mapping):
+    result = summary.result
+    if not isinstance(result, Mapping):
         return []
-    answers = cast("Mapping[str, object]", summary.result)
+    answers = cast("Mapping[str, object]", result)
     lines: list[str] = []
     for name in summary.last:
         answer = answers.get(name)

@@ -219,12 +219,13 @@ def test_nothing_in_an_error_moves_the_terminal(failing: Callable[..., Finished]
 
 
 @pytest.mark.subprocess
-def test_a_reader_that_leaves_early_is_no_error(home: Path):
+@pytest.mark.parametrize("words", [["--help"], ["audit", "verify", "nothing", "--json"]])
+def test_a_reader_that_leaves_early_is_no_error(words: list[str], home: Path):
     read, write = os.pipe()
     os.close(read)
 
     finished = subprocess.run(
-        [sys.executable, "-m", "orchestrator.cli", "--help"],
+        [sys.executable, "-m", "orchestrator.cli", *words],
         stdout=write,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT_FOLDER)},

@@ -1,0 +1,227 @@
+"""A parent session for a program: files read, approvals applied, servers connected and pinned.
+
+The same steps as `remit run`, in the same order. It asks nobody unless it is handed somebody.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from orchestrator.agents.events import AgentEvent
+from orchestrator.audit.key import digest_arguments, load_or_create_key
+from orchestrator.audit.log import AuditLog
+from orchestrator.core.capability import BUILTIN_SERVER
+from orchestrator.core.errors import ConfigError
+from orchestrator.core.groups import ungrouped
+from orchestrator.core.ids import RunId
+from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.nearest import did_you_mean
+from orchestrator.core.ports import Approver
+from orchestrator.sessions.admitting import admit_servers
+from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Item, Origin
+from orchestrator.sessions.configuration import ServersSource, load_servers
+from orchestrator.sessions.consent import Confirm, settle
+from orchestrator.sessions.entries import (
+    EntryState,
+    ServerEntry,
+    refuse_isolation,
+    server_item,
+)
+from orchestrator.sessions.parent import ParentSession
+from orchestrator.sessions.pinning import PinKeeper
+from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies
+from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
+from orchestrator.sessions.projects import project_of
+from orchestrator.sessions.state import StatePaths
+from orchestrator.telemetry.setup import installed_telemetry
+from policies import ASK_ALL, PolicySet
+
+__all__ = ["open_session"]
+
+_UNUSABLE = frozenset({EntryState.DISABLED, EntryState.UNSUPPORTED})
+"""What other clients' files hold by design; only who asks for such an entry is told of it."""
+
+
+@asynccontextmanager
+async def open_session(
+    *,
+    servers: Path | str,
+    only: Collection[str] | None = None,
+    policy: PolicySet | Path | str | Sequence[Path | str] = ASK_ALL,
+    parameters: Mapping[str, str] | None = None,
+    project: Path | str | None = None,
+    approve: Collection[str] = (),
+    allow_variables: Collection[str] = (),
+    approver: Approver | None = None,
+    confirm: Confirm | None = None,
+    on_event: Callable[[AgentEvent], None] | None = None,
+    audit: Path | str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> AsyncGenerator[ParentSession]:
+    """Open a session whose servers are approved, connected and pinned; close it with the block.
+
+    Args:
+        servers: the servers file of a project.
+        only: the labels of the servers to start. By default all that can be used: disabled ones,
+            and those with a transport that is not supported, are left out.
+        policy: policy files, together, or a set that the program has made. By default every call
+            asks a person. Files must be approved; a program's own set is its own word.
+        parameters: what `${NAME}` stands for in policy files.
+        project: the folder that approvals belong to; by default what `remit run` would take.
+        approve: `NAME@DIGEST`, as with `--approve`, for this session only.
+        allow_variables: variables of the environment that the servers file may use.
+        approver: asks about calls that a rule asks about; without one such a call is refused.
+        confirm: asks about what is not approved yet; a yes is kept.
+        on_event: is told what agents do; must not block and must not raise.
+        audit: the audit log's file, which must not exist; by default that of a new run in the
+            state folder, where `remit audit` finds it.
+        environ: the environment; by default the process's own.
+
+    Raises:
+        PendingApprovalError: something is not approved; its `approvals` are values for `approve`.
+        ConfigError: a file or a name that cannot be used. PolicyError: what a policy file holds.
+        RemitError: a server could not be connected.
+    """
+    variables = os.environ if environ is None else environ
+    paths = StatePaths.from_environment(variables)
+    paths.prepare()
+    servers_file = Path(servers)
+    root = project_of(servers_file) if project is None else Path(project)
+    entries = _entries(servers_file, only, root, variables, frozenset(allow_variables))
+    rules = _policy(policy, root, parameters or {})
+    check_policy(rules.policy, dict.fromkeys((*_labels(entries), BUILTIN_SERVER)), None)
+    store = ApprovalStore(paths.approvals)
+    asking = _Asking(store.book(root, approve), store, confirm)
+    await asking.settle([*rules.items, *map(server_item, entries)])
+    clock = SystemClock()
+    run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock.wall())) + RandomIds().new()[:6])
+    key = load_or_create_key(paths.audit_key)
+    limits = OrchestratorLimits()
+    with AuditLog.create(
+        paths.new_run(run).audit if audit is None else Path(audit), run, clock
+    ) as log:
+        session = ParentSession(
+            servers=entries,
+            policy=rules.policy,
+            limits=limits,
+            ports=SessionPorts(
+                clock=clock,
+                ids=RandomIds(),
+                approver=approver or NobodyToAsk(),
+                audit=log,
+                telemetry=installed_telemetry(clock, run),
+                emit=on_event or _unheard,
+                digest_arguments=lambda arguments: digest_arguments(arguments, key),
+            ),
+        )
+        log.append("run_started", {"policy": rules.policy.digest, "servers": _labels(entries)})
+        status = "failed"
+        try:
+            with ungrouped():
+                async with session.running():
+                    _refuse_failed(session)
+                    _check_offers(session)
+                    await admit_servers(
+                        session,
+                        entries,
+                        pins=PinKeeper(paths.pins, limits=limits),
+                        settle=asking.settle,
+                        audit=log,
+                    )
+                    yield session
+            status = "ok"
+        finally:
+            log.append("run_ended", {"status": status})
+
+
+class _Asking:
+    """Settles items one lot after the other; a yes to one lot holds for the next."""
+
+    def __init__(self, book: ApprovalBook, store: ApprovalStore, confirm: Confirm | None) -> None:
+        self._book = book
+        self._store = store
+        self._confirm = confirm
+
+    async def settle(self, items: Sequence[Item]) -> None:
+        """Return once all are approved. Raises PendingApprovalError."""
+        self._book = await settle(
+            items,
+            book=self._book,
+            store=self._store,
+            confirm=self._confirm,
+            at=SystemClock().wall(),
+        )
+
+
+def _entries(
+    file: Path,
+    only: Collection[str] | None,
+    project: Path,
+    environ: Mapping[str, str],
+    allowed: frozenset[str],
+) -> tuple[ServerEntry, ...]:
+    """Return the servers to start. Raises the problem of one that is wanted and cannot be used."""
+    source = ServersSource(
+        origin=Origin.PROJECT,
+        project=project.resolve(),
+        home=Path.home(),
+        environ=environ,
+        allow_variables=allowed,
+    )
+    known = {entry.name: entry for entry in load_servers(file, source).entries}
+    for name in only or ():
+        if name not in known:
+            raise ConfigError(
+                f"there is no server {name!r}",
+                code="E-SERVER-UNKNOWN",
+                fix=did_you_mean(name, known),
+            )
+    wanted: list[ServerEntry] = []
+    for entry in known.values():
+        left_out = entry.state in _UNUSABLE if only is None else entry.name not in only
+        if left_out:
+            continue
+        if entry.problem is not None:
+            raise entry.problem
+        refuse_isolation(entry)
+        wanted.append(entry)
+    return tuple(wanted)
+
+
+def _policy(
+    policy: PolicySet | Path | str | Sequence[Path | str],
+    project: Path,
+    parameters: Mapping[str, str],
+) -> PolicyFiles:
+    if isinstance(policy, PolicySet):
+        return PolicyFiles(policy=policy, items=())
+    paths = [policy] if isinstance(policy, Path | str) else policy
+    return read_policies([Path(path) for path in paths], project=project, parameters=parameters)
+
+
+def _labels(entries: Sequence[ServerEntry]) -> list[str]:
+    return [entry.name for entry in entries]
+
+
+def _refuse_failed(session: ParentSession) -> None:
+    for connection in session.servers.values():
+        if connection.error is not None:
+            raise connection.error
+
+
+def _check_offers(session: ParentSession) -> None:
+    catalog = session.catalog
+    known: dict[str, Mapping[str, Mapping[str, object]] | None] = {BUILTIN_SERVER: None}
+    for name in session.servers:
+        listing = catalog.listing(name)
+        tools = listing.tools if listing is not None else ()
+        known[name] = {tool.name: tool.input_schema for tool in tools}
+    check_policy(session.policy, known, None)
+
+
+def _unheard(event: AgentEvent) -> None:
+    """Drop an event: nobody listens."""

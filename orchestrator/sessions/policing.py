@@ -1,0 +1,105 @@
+"""Policy files of a project: read, made into items to approve, held against the servers there are.
+
+Decides nothing, and starts nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import policies
+from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.sessions.approvals import Item, ItemKind, Origin
+from policies import PolicySet
+
+__all__ = ["PolicyFiles", "check_policy", "read_policies"]
+
+_BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFiles:
+    """Policies as they were read, and what of them a person approves."""
+
+    policy: PolicySet
+    items: tuple[Item, ...]
+
+
+def read_policies(
+    paths: Sequence[Path], *, project: Path, parameters: Mapping[str, str]
+) -> PolicyFiles:
+    """Read policy files, to be used together; `parameters` are what `${NAME}` stands for.
+
+    An item is named by the file's path below the project, as in a pipeline: one approval holds for
+    both. Raises ConfigError for a file that cannot be read, PolicyError for what it holds.
+    """
+    sources: list[policies.Source] = []
+    items: list[Item] = []
+    for path in paths:
+        content = _content(path)
+        real = path.resolve()
+        root = project.resolve()
+        name = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.as_posix()
+        items.append(
+            Item(
+                name=name,
+                kind=ItemKind.POLICY,
+                digest=hashlib.sha256(content).hexdigest(),
+                origin=Origin.PROJECT,
+                description_lines=("decides what agents may do",),
+            )
+        )
+        try:
+            sources.append(policies.Source(str(path), content.decode()))
+        except UnicodeDecodeError as error:
+            raise ConfigError(
+                f"policy file {path} is not UTF-8",
+                code="E-POLICY-FILE",
+                where=Where(str(path), content.count(b"\n", 0, error.start) + 1),
+            ) from None
+    return PolicyFiles(policy=policies.load(sources, dict(parameters)), items=tuple(items))
+
+
+def check_policy(
+    policy: PolicySet,
+    servers: Mapping[str, Mapping[str, Mapping[str, object]] | None],
+    roles: Collection[str] | None,
+) -> None:
+    """Raise ConfigError for the first thing in the policies that does not fit what there is.
+
+    `servers` has the tools of each server with their input schemas; None where they are not known.
+    `roles` are those that agents have; None where that is not known.
+    """
+    for finding in policies.validate(policy, policies.Catalogue(servers), roles):
+        if finding.severity is policies.Severity.ERROR:
+            place = finding.place
+            raise ConfigError(
+                finding.message,
+                code="E-POLICY-" + finding.code.upper(),
+                fix=f"did you mean {finding.nearest!r}?" if finding.nearest else "",
+                where=Where(place.path, place.line, place.column),
+            )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the policy file {path}: {error.strerror}",
+            code="E-POLICY-FILE",
+            where=Where(str(path)),
+        ) from error
+    if len(content) > _BYTES_MAX:
+        raise ConfigError(
+            f"{path} is larger than {_BYTES_MAX} bytes",
+            code="E-CONFIG-TOO-LARGE",
+            where=Where(str(path)),
+        )
+    return content
