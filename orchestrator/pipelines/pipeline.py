@@ -13,6 +13,7 @@ from orchestrator.agents.model import Model
 from orchestrator.agents.recipe import RecipeSource
 from orchestrator.agents.resolve import resolve_model
 from orchestrator.catalog.listing import Catalog
+from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import IdSource
@@ -82,6 +83,7 @@ class Pipeline:
         values: its inputs, bound.
         policy: its policies, together; without any, each call is asked about (S-48).
         servers: the servers that its agents may be granted.
+        labels: every label that a policy may name: those of the whole file, and our own.
         warnings: what was left out of account, one line each.
         origin: whose word it is.
         model: takes the place of every agent's model, if not empty.
@@ -91,6 +93,7 @@ class Pipeline:
     values: Mapping[str, InputValue]
     policy: PolicySet
     servers: tuple[ServerEntry, ...]
+    labels: tuple[str, ...]
     warnings: tuple[str, ...]
     origin: Origin
     model: str = ""
@@ -111,12 +114,14 @@ class Pipeline:
         check_pipeline(spec, policy=policy, servers=names)
         if not request.model:
             check_models(spec)
-        check_policy(policy, dict.fromkeys(names), {agent.role for agent in spec.agents})
+        labels = (*names, BUILTIN_SERVER)
+        check_policy(policy, dict.fromkeys(labels), _roles(spec, policy))
         return cls(
             spec=spec,
             values=values,
             policy=policy,
             servers=servers,
+            labels=labels,
             warnings=tuple(f"{item.where}: {item.message}" for item in file.warnings),
             origin=request.origin,
             model=request.model,
@@ -149,19 +154,27 @@ class Pipeline:
         Raises ConfigError, with file, line and the nearest right name.
         """
         check_tools(self.spec, catalog=catalog, builtins=builtins)
-        known: dict[str, Mapping[str, Mapping[str, object]] | None] = {}
+        known: dict[str, Mapping[str, Mapping[str, object]] | None] = dict.fromkeys(self.labels)
+        known[BUILTIN_SERVER] = {name: {} for name in builtins}
         for entry in self.servers:
             listing = catalog.listing(entry.name)
             known[entry.name] = (
                 {tool.name: tool.input_schema for tool in listing.tools} if listing else None
             )
-        check_policy(self.policy, known, {agent.role for agent in self.spec.agents})
+        check_policy(self.policy, known, _roles(self.spec, self.policy))
 
     def _recipe(self, name: str) -> RecipeSource:
         file = self.spec.recipes[name]
         return RecipeSource(
             path=str(file.path), module=f"remit_recipe_{file.digest[:16]}", content=file.content
         )
+
+
+def _roles(spec: PipelineSpec, policy: PolicySet) -> set[str] | None:
+    """Return the roles in use; None where no policy declares any, and each is as good."""
+    if not any(item.roles for item in policy.policies):
+        return None
+    return {agent.role for agent in spec.agents}
 
 
 def _bound(spec: PipelineSpec, request: PipelineRequest) -> Mapping[str, InputValue]:
@@ -186,13 +199,13 @@ def _servers(
     if spec.servers is None:
         return ServersFile()
     out = values.get(OUT_INPUT)
-    environ = {**request.environ, "REMIT_OUT": str(request.out if out is None else out)}
     source = ServersSource(
         origin=request.origin,
         project=request.project.resolve(),
         home=request.home,
-        environ=environ,
-        allow_variables=request.allow_variables | {"REMIT_OUT"},
+        environ=request.environ,
+        allow_variables=request.allow_variables,
+        out=str(request.out if out is None else out),
     )
     return read_servers(read_json(spec.servers.content, str(spec.servers.path)), source)
 
