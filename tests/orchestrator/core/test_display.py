@@ -5,7 +5,14 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from orchestrator.core.display import CUT, safe_line, safe_text
+from orchestrator.core.display import (
+    CUT,
+    safe_line,
+    safe_text,
+    whole_line,
+    whole_text,
+    wrapped,
+)
 
 hostile = st.text(
     st.one_of(
@@ -20,9 +27,9 @@ hostile = st.text(
 def _is_obeyed_or_unseen(char: str) -> bool:
     if char in "\n\t":
         return False
-    if unicodedata.category(char) in {"Cc", "Cs", "Co", "Zl", "Zp"}:
+    if unicodedata.category(char) in {"Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"}:
         return True
-    return 0x202A <= ord(char) <= 0x202E or 0x2066 <= ord(char) <= 0x2069 or ord(char) >= 0xE0000
+    return ord(char) >= 0xE0000 or (char != " " and unicodedata.category(char) == "Zs")
 
 
 @given(hostile, st.booleans())
@@ -72,6 +79,11 @@ def test_revealed_text_tells_of_every_hidden_character(text: str) -> None:
         "a\rb",
         "a\x7f\x85b",
         "a\u115fb",
+        "a\u0600\u0605b",
+        "a\U00013430\U0001345fb",
+        "a\u3164\uffa0\u17b4\u034fb",
+        "a\U0001d159\U00016fe4b",
+        "a\ufdd0\U0003fffdb",
     ],
 )
 def test_sequences_and_hidden_characters_are_taken_away(text: str) -> None:
@@ -103,3 +115,46 @@ def test_a_text_at_its_bound_stays_whole_and_one_past_is_marked() -> None:
 
 def test_a_flood_of_hidden_characters_counts_as_cut() -> None:
     assert safe_line("\u200b" * 10_000 + "end", chars_max=20).endswith(CUT)
+
+
+BLANKS = "\u00a0\u1680\u2000\u2003\u200a\u202f\u205f\u3000\u2800"
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_every_blank_is_a_plain_one_and_can_be_shown(blank: str) -> None:
+    assert safe_text(f"a{blank}b") == "a b"
+    assert safe_text(f"a{blank}b", reveal=True) == f"a<U+{ord(blank):04X}>b"
+
+
+def test_nothing_of_a_format_category_comes_through() -> None:
+    every = [chr(code) for code in range(0x110000)]
+    unseen = [char for char in every if _is_obeyed_or_unseen(char)]
+
+    assert safe_text("".join(unseen), chars_max=2_000_000).strip(" \n") == ""
+
+
+def test_a_whole_line_hides_nothing_and_is_never_cut() -> None:
+    text = "#" + "x" * 100_000 + "\n\tevil\u202e" + " " * 500 + "end"
+
+    assert whole_line(text) == (
+        "#" + "x" * 100_000 + "<U+000A><U+0009>evil<U+202E> <500 blanks> end"
+    )
+
+
+def test_a_text_that_is_all_hidden_is_shown_whole() -> None:
+    assert whole_text("\U0010ffff" * 1_000) == "<U+10FFFF>" * 1_000
+
+
+@given(st.text(max_size=200), st.integers(min_value=12, max_value=40))
+def test_a_folded_line_holds_everything_and_its_pieces_are_indented(text: str, columns: int):
+    line = whole_line(text)
+
+    first, *others = wrapped(line, columns=columns, indent="    ")
+
+    assert first + "".join(piece.removeprefix("    ") for piece in others) == line
+    assert all(piece.startswith("    ") for piece in others)
+    assert all(len(piece) <= columns or not piece[:-1].strip() for piece in (first, *others))
+
+
+def test_wide_letters_count_twice() -> None:
+    assert wrapped("你" * 6, columns=8, indent="  ") == ("你" * 4, "  你你")
