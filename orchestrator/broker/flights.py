@@ -6,21 +6,71 @@ import anyio
 
 from mcp_client.session import PendingRequest
 from orchestrator.authority.gate import Permit, Stamp
+from orchestrator.authority.ledger import Ledger
 from orchestrator.broker.wire import Link
 from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
 
-__all__ = ["CallFlight", "WaitFlight"]
+__all__ = ["CallFlight", "DrainFlight", "Draining", "WaitFlight"]
+
+
+class DrainFlight:
+    """A frame that had begun when its call ended, and of which bytes may still leave.
+
+    It stays in the ledger until it is drained, whatever is taken back meanwhile: every receipt
+    has to wait for it (I2).
+    """
+
+    __slots__ = ("_ledger", "_permit", "link", "pending")
+
+    def __init__(self, ledger: Ledger, permit: Permit, pending: PendingRequest, link: Link) -> None:
+        self._ledger = ledger
+        self._permit = permit
+        self.pending = pending
+        self.link = link
+
+    def lapsed(self) -> DenyReason | None:
+        """Return why the frame would not be begun any more; None if it would, or is all out."""
+        return None if self.pending.drained else self._permit.lapsed()
+
+    def interrupt(self, reason: DenyReason) -> None:
+        """Stay: nobody waits for the call, but its bytes are not out yet."""
+        self._ledger.depart(self)
+
+
+class Draining:
+    """The frames whose calls have ended before their last byte left: one a connection at most."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._flights: list[DrainFlight] = []
+
+    def keep(self, permit: Permit, pending: PendingRequest, link: Link) -> None:
+        """Keep a call's frame in the ledger until it is drained."""
+        self.sweep()
+        if not pending.drained and all(item.pending is not pending for item in self._flights):
+            flight = DrainFlight(self._ledger, permit, pending, link)
+            self._flights.append(flight)
+            self._ledger.depart(flight)
+
+    def sweep(self) -> None:
+        """Forget those that are drained."""
+        for flight in [item for item in self._flights if item.pending.drained]:
+            self._flights.remove(flight)
+            self._ledger.arrive(flight)
 
 
 class CallFlight:
     """A request that was handed to a client session under a permit."""
 
-    __slots__ = ("link", "pending", "permit")
+    __slots__ = ("_draining", "link", "pending", "permit")
 
-    def __init__(self, *, permit: Permit, pending: PendingRequest, link: Link) -> None:
+    def __init__(
+        self, *, permit: Permit, pending: PendingRequest, link: Link, draining: Draining
+    ) -> None:
         self.permit = permit
         self.pending = pending
         self.link = link
+        self._draining = draining
 
     def lapsed(self) -> DenyReason | None:
         """Return why the call may not go on; None if it may."""
@@ -37,8 +87,14 @@ class CallFlight:
                 bytes_sent=self.pending.bytes_sent,
             )
         )
+        self.leave()
         if begun:
             self.link.session.cancel(self.pending, guard=self.link.cancel_guard)
+
+    def leave(self) -> None:
+        """The call is over; what of its frame has not left yet is kept in view."""
+        if not self.pending.drained:
+            self._draining.keep(self.permit, self.pending, self.link)
 
 
 class WaitFlight:

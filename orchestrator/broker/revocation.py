@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from orchestrator.authority.ledger import Flip
-from orchestrator.broker.flights import CallFlight, WaitFlight
+from orchestrator.broker.flights import CallFlight, DrainFlight, WaitFlight
 from orchestrator.core.errors import Delivery, DenyReason
 
 __all__ = ["Receipt", "Revocation"]
@@ -20,8 +20,8 @@ class Receipt:
     """Once this is returned, no further byte of what depended on the revoked authority leaves (I2).
 
     `stopped` calls were under way, or waited for a person: `refused` of them had sent nothing,
-    `maybe_sent` had. Of the
-    frames that had begun, `drained` were finished and `aborted` ended with their connection.
+    `maybe_sent` had. Of the frames that had begun, those of calls that had ended before included,
+    `drained` were finished and `aborted` ended with their connection.
     """
 
     reason: DenyReason
@@ -51,10 +51,13 @@ class Revocation:
         calls = [item for item in self.flip.flights if isinstance(item, CallFlight)]
         waits = sum(isinstance(item, WaitFlight) for item in self.flip.flights)
         begun = [item for item in calls if item.pending.delivery is not Delivery.NOT_SENT]
+        # Frames of calls that had ended before, but whose last bytes were not out.
+        ended = [item for item in self.flip.flights if isinstance(item, DrainFlight)]
+        leaving = [*begun, *ended]
         with anyio.move_on_after(self._drain_seconds):
-            for item in begun:
+            for item in leaving:
                 await item.pending.wait_drained()
-        stuck = [item for item in begun if not item.pending.drained]
+        stuck = [item for item in leaving if not item.pending.drained]
         for item in stuck:
             await item.link.abort()
         return Receipt(
@@ -62,6 +65,6 @@ class Revocation:
             stopped=len(calls) + waits,
             refused=len(calls) + waits - len(begun),
             maybe_sent=len(begun),
-            drained=len(begun) - len(stuck),
+            drained=len(leaving) - len(stuck),
             aborted=len(stuck),
         )

@@ -14,7 +14,7 @@ from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
 from orchestrator.broker.asking import Asking
 from orchestrator.broker.builtins import BuiltinTool
-from orchestrator.broker.flights import CallFlight
+from orchestrator.broker.flights import CallFlight, Draining
 from orchestrator.broker.ports import BrokerPorts
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wire import Link
@@ -56,6 +56,7 @@ class Broker:
         self._audit = ports.audit
         self._limits = limits
         self._builtins = dict(builtins)
+        self._draining = Draining(ledger)
         self._links: dict[ServerName, Link] = {}
 
     def attach(self, link: Link) -> None:
@@ -213,15 +214,18 @@ class Broker:
             )
         except McpError as error:
             raise _failed(wish, error) from error
-        flight = CallFlight(permit=permit, pending=pending, link=link)
+        flight = CallFlight(permit=permit, pending=pending, link=link, draining=self._draining)
         self._ledger.depart(flight)
         link.observer.expect(pending.id, wish.id, wish.ref.name)
         try:
             result = await pending.wait()
         except McpError as error:
+            if error.delivery is Delivery.ANSWERED:  # an error is an answer too (I18)
+                _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
             raise _failed(wish, error) from error
         finally:
             self._ledger.arrive(flight)
+            flight.leave()
             link.observer.forget(pending.id)
         _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from mcp_client.ports import SendGuard
 from mcp_client.session import ClientSession
@@ -15,6 +16,10 @@ from orchestrator.core.ports import AuditSink, Telemetry
 __all__ = ["Link", "WireObserver"]
 
 
+DROPPED_RECORDS_MAX: Final = 64
+"""Records of answers that nobody may have, of one connection, before they are only counted."""
+
+
 class WireObserver:
     """A `ClientObserver`: flushes the record before bytes go out, and opens and closes client spans."""
 
@@ -23,6 +28,7 @@ class WireObserver:
         self._audit = audit
         self._telemetry = telemetry
         self._calls: dict[int, tuple[CallId, str]] = {}
+        self._dropped = 0
 
     def expect(self, request_id: int, call: CallId, target: str) -> None:
         """Note whose call a request is, until `forget`."""
@@ -57,8 +63,18 @@ class WireObserver:
         self._telemetry.request_ended(self._server, request_id, type(error).__name__)
 
     def answer_dropped(self, request_id: int) -> None:
-        """Record an answer that came too late: it is not delivered (I18)."""
-        self._audit.append("answer_dropped", {"server": self._server, "request": request_id})
+        """Record an answer that came too late: it is not delivered (I18).
+
+        A server can send as many as it likes: after the first ones only their doubling is told,
+        so that it can push no other record out.
+        """
+        self._dropped += 1
+        doubled = self._dropped & (self._dropped - 1) == 0
+        if self._dropped <= DROPPED_RECORDS_MAX or doubled:
+            self._audit.append(
+                "answer_dropped",
+                {"server": self._server, "request": request_id, "count": self._dropped},
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,9 @@ def _must(arguments: Sequence[str], folder: Path) -> None:
 def _git(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run git on a folder, without hooks and without the user's own identity being needed."""
     identity = ["-c", "user.name=remit demo", "-c", "user.email=demo@example.org"]
-    quiet = ["-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false"]
+    # What a repository's own configuration would have git run is not run.
+    quiet = ["-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"]
+    quiet += ["-c", "commit.gpgSign=false"]
     try:
         return subprocess.run(  # noqa: S603
             ["git", "-C", str(folder), *identity, *quiet, *arguments],  # noqa: S607

@@ -5,9 +5,11 @@ What it offers is translated here into the orchestrator's own values; nothing ab
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 import anyio
 
@@ -26,6 +28,13 @@ from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.ports import SessionPorts
 
 __all__ = ["ServerConnection", "ServerState", "stdio_spec"]
+
+CHANGED_NAMES_MAX: Final = 100
+"""Names of changed tools in one record; the others are counted."""
+RELISTS_BURST: Final = 8
+"""How often a server that keeps saying that its tools have changed is listed again …"""
+RELISTS_SECONDS: Final = 8.0
+"""… in so many seconds."""
 
 
 class ServerState(Enum):
@@ -70,7 +79,7 @@ class ServerConnection:
     listing: ServerListing | None = None
     definitions: dict[str, tuple[str, Cell]] = field(default_factory=dict[str, tuple[str, Cell]])
     ready: anyio.Event = field(default_factory=anyio.Event)
-    _closing: anyio.Event = field(default_factory=anyio.Event)
+    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _closed: anyio.Event = field(default_factory=anyio.Event)
 
     @property
@@ -86,32 +95,9 @@ class ServerConnection:
         guard = SessionGuard(session=self.session_cell, server=self.cell)
         cancel = CancelGuard(session=self.session_cell, server=self.cell)
         try:
-            async with connect(
-                self.reach(self.entry),
-                guard=guard,
-                observer=observer,
-                cancel_guard=cancel,
-                host=self.host,
-            ) as client:
-                link = Link(
-                    server=self.name,
-                    session=client.session,
-                    cell=self.cell,
-                    observer=observer,
-                    cancel_guard=cancel,
-                    seconds=self.seconds,
-                    abort=self.abort,
-                )
-                self.take_listing(await self._list(client))
-                self.state = ServerState.CONNECTED
-                self._record("server_connected", tools=len(self.definitions))
-                self.broker.attach(link)
-                self.ready.set()
-                try:
-                    await self._serve(client)
-                finally:
-                    self.broker.detach(link)
-            # neither removed nor gone by itself: then a frame could not be finished
+            with self._scope:
+                await self._connect(observer, guard, cancel)
+            # Neither removed nor gone by itself: then a frame could not be finished.
             self._end(_aborted(self.name))
         except (McpError, AuthorityError) as error:
             self._end(error)
@@ -120,29 +106,57 @@ class ServerConnection:
             self.ready.set()
             self._closed.set()
 
+    async def _connect(
+        self, observer: WireObserver, guard: SessionGuard, cancel: CancelGuard
+    ) -> None:
+        async with connect(
+            self.reach(self.entry),
+            guard=guard,
+            observer=observer,
+            cancel_guard=cancel,
+            host=self.host,
+        ) as client:
+            link = Link(
+                server=self.name,
+                session=client.session,
+                cell=self.cell,
+                observer=observer,
+                cancel_guard=cancel,
+                seconds=self.seconds,
+                abort=self.abort,
+            )
+            self.take_listing(await self._list(client))
+            self.state = ServerState.CONNECTED
+            self._record("server_connected", tools=len(self.definitions))
+            self.broker.attach(link)
+            self.ready.set()
+            try:
+                await self._serve(client)
+            finally:
+                self.broker.detach(link)
+
     async def _serve(self, client: Client) -> None:
-        """Stay until told to close or the server is gone; list again when it says so."""
+        """Stay until the server is gone; list again when it says so."""
         with ungrouped():
             await self._serve_in_group(client)
 
     async def _serve_in_group(self, client: Client) -> None:
         async with anyio.create_task_group() as group:
 
-            async def until_closing() -> None:
-                await self._closing.wait()
-                group.cancel_scope.cancel()
-
             async def relist() -> None:
+                recent = deque[float](maxlen=RELISTS_BURST)
                 async for _ in client.tool_changes():
                     self.take_listing(await self._list(client))
                     self.on_change(self)
+                    recent.append(anyio.current_time())
+                    if len(recent) == RELISTS_BURST:
+                        await anyio.sleep_until(recent[0] + RELISTS_SECONDS)
 
             async def until_gone() -> None:
                 error = await client.wait_lost()
                 self._end(error)
                 group.cancel_scope.cancel()
 
-            group.start_soon(until_closing)
             group.start_soon(relist)
             group.start_soon(until_gone)
 
@@ -162,12 +176,16 @@ class ServerConnection:
         held of it stays dead (I4, I8).
         """
         present = {tool.name: tool for tool in listing.tools}
+        changed: list[str] = []
         for name, (digest, cell) in tuple(self.definitions.items()):
             tool = present.get(name)
             if tool is None or tool.digest != digest:
                 self.ledger.revoke(cell, DenyReason.DEFINITION_CHANGED)
                 del self.definitions[name]
-                self._record("definition_changed", tool=name)
+                changed.append(name)
+        if changed:
+            shown = changed[:CHANGED_NAMES_MAX]
+            self._record("definition_changed", tools=shown, count=len(changed))
         for name, tool in present.items():
             if name not in self.definitions:
                 self.definitions[name] = (tool.digest, self._open_definition(tool))
@@ -180,11 +198,11 @@ class ServerConnection:
         """Take its authority back, then let the owner task end the process. Synchronous."""
         self.ledger.revoke(self.cell, reason)
         self.state = ServerState.REMOVED
-        self._closing.set()
+        self._scope.cancel()
 
     async def abort(self) -> None:
         """End the connection and return once no byte can leave it any more. It then is lost."""
-        self._closing.set()
+        self._scope.cancel()
         await self._closed.wait()
 
     def _end(self, error: Exception) -> None:

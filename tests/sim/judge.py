@@ -39,7 +39,8 @@ class Gone:
             case "decision":
                 self.owners[str(fields["call"])] = (str(fields["agent"]), str(fields["server"]))
             case "definition_changed":
-                self.definitions.add(f"{fields['server']}/{fields['tool']}")
+                tools = cast("list[str]", fields["tools"])
+                self.definitions.update(f"{fields['server']}/{tool}" for tool in tools)
             case "server_lost":
                 self.servers.add(str(fields["server"]))
             case "revoked":

@@ -86,7 +86,8 @@ class Files:
         for number, path in enumerate(paths):
             if number >= FILES_MAX:
                 return
-            if path.is_file() and not path.is_symlink():
+            # A folder on the way may have become a link since git noted the name.
+            if path.is_file() and path.resolve().is_relative_to(self.root):
                 yield path
 
     def _walk(self) -> Iterator[Path]:
@@ -96,8 +97,12 @@ class Files:
 
 
 def _tracked(root: Path) -> list[str] | None:
-    """Return the names of tracked files; None where git does not answer."""
-    command = ["git", "-C", str(root), "ls-files", "-z"]
+    """Return the names of tracked files; None where git does not answer.
+
+    The repository's own configuration could name programs to run: none is.
+    """
+    harmless = ["-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"]
+    command = ["git", "-C", str(root), *harmless, "ls-files", "-z"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=20, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
