@@ -27,7 +27,7 @@ from orchestrator.sessions.admitting import Pinned, admit_servers
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Item
 from orchestrator.sessions.consent import Confirm, settle
 from orchestrator.sessions.parent import ParentSession
-from orchestrator.sessions.pinning import PinKeeper
+from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.ports import SessionPorts
 
 __all__ = ["Pinned", "PipelineRun"]
@@ -90,7 +90,10 @@ class PipelineRun:
             ConfigError: a tool, an argument or a model that there is not. No agent has started.
             RemitError: a server that an agent needs could not be connected.
         """
-        await self._settle(self.pipeline.items())
+        items = self.pipeline.items()
+        tools = map(tools_name, self.pipeline.servers)
+        self.book.refuse_unused({*(item.name for item in items), *tools})
+        await self._settle(items)
         self.models = self.pipeline.models(self.ports.ids)
         parent = ParentSession(
             servers=self.pipeline.servers,

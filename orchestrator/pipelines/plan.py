@@ -65,7 +65,7 @@ class Plan:
             spent = _budget_json(agent.budget)
             if spent:
                 lines.append(
-                    "  at most " + ", ".join(f"{value} {name}" for name, value in spent.items())
+                    "  at most " + ", ".join(f"{value:g} {name}" for name, value in spent.items())
                 )
             lines += _table(agent.rows)
         return tuple(lines)

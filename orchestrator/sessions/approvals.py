@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -175,11 +175,17 @@ class PendingApprovalError(RemitError):
         super().__init__(
             f"not approved: {names}",
             code="E-PENDING-APPROVAL",
-            why="they come with the project and could run anything; look at them first:\n"
+            why=f"{_why(items)}; look at it first:\n"
             + "\n".join(line for item, _ in items for line in item.shown()),
             fix="if that is what you want, add " + " ".join(self.flags),
             exit_code=ExitCode.PENDING_APPROVAL,
         )
+
+
+def _why(items: Sequence[tuple[Item, ApprovalState]]) -> str:
+    if all(item.kind is ItemKind.TOOLS for item, _ in items):
+        return "agents would read what these servers say of their tools, and could call them"
+    return "it comes with the project, and could run anything"
 
 
 _Key = tuple[ItemKind, str]
@@ -220,12 +226,11 @@ class ApprovalBook:
         if waiting:
             raise PendingApprovalError(waiting)
 
-    def refuse_unused(self, items: Iterable[Item]) -> None:
-        """Raise ConfigError for an option that names nothing there is. Call it with all items.
+    def refuse_unused(self, names: Collection[str]) -> None:
+        """Raise ConfigError for an option that names nothing there is. `names` are those of all items.
 
         An option with an old digest is none of these: its item is pending, and told as such.
         """
-        names = {item.name for item in items}
         for flag in self.flags:
             if flag.name not in names:
                 raise ConfigError(

@@ -34,6 +34,7 @@ from orchestrator.sessions.fingerprints import file_digests
 from orchestrator.sessions.interpolation import InterpolationError, Variables, variables_in
 
 __all__ = [
+    "OUT_VARIABLE",
     "ConfigWarning",
     "DescriptionTrust",
     "EntryState",
@@ -51,6 +52,8 @@ __all__ = [
 _LIMITS: Final = OrchestratorLimits()
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,48}")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+OUT_VARIABLE: Final = "REMIT_OUT"
+"""The run's output folder, for every servers file: it is remit's own word and no secret."""
 SERVERS_MAX: Final = 200
 """Entries of one file; each is a process."""
 WORDS_MAX: Final = 1_000
@@ -91,7 +94,8 @@ class ServersSource:
     """Whose file it is, and what it may be expanded with.
 
     `project` is the folder that `${workspaceFolder}` stands for. `allow_variables` are the
-    variables that a project's file may see; the others may see all of them.
+    variables that a project's file may see; the others may see all of them. `out` is the run's
+    output folder, which `${REMIT_OUT}` stands for; empty where there is no run.
     """
 
     origin: Origin
@@ -99,15 +103,18 @@ class ServersSource:
     home: Path
     environ: Mapping[str, str] = field(repr=False)
     allow_variables: frozenset[str] = frozenset()
+    out: str = ""
 
     @property
     def variables(self) -> Variables:
         """What `${…}` may stand for."""
         return Variables(
-            environ=self.environ,
+            environ={**self.environ, OUT_VARIABLE: self.out},
             workspace=str(self.project),
             home=str(self.home),
-            allowed=self.allow_variables if self.origin is Origin.PROJECT else None,
+            allowed=self.allow_variables | {OUT_VARIABLE}
+            if self.origin is Origin.PROJECT
+            else None,
         )
 
 

@@ -28,11 +28,12 @@ from orchestrator.sessions.consent import Confirm, settle
 from orchestrator.sessions.entries import (
     EntryState,
     ServerEntry,
+    ServersFile,
     refuse_isolation,
     server_item,
 )
 from orchestrator.sessions.parent import ParentSession
-from orchestrator.sessions.pinning import PinKeeper
+from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
 from orchestrator.sessions.projects import project_of
@@ -60,6 +61,7 @@ async def open_session(
     confirm: Confirm | None = None,
     on_event: Callable[[AgentEvent], None] | None = None,
     audit: Path | str | None = None,
+    out: Path | str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[ParentSession]:
     """Open a session whose servers are approved, connected and pinned; close it with the block.
@@ -79,6 +81,7 @@ async def open_session(
         on_event: is told what agents do; must not block and must not raise.
         audit: the audit log's file, which must not exist; by default that of a new run in the
             state folder, where `remit audit` finds it.
+        out: the folder that `${REMIT_OUT}` stands for in the servers file; by default the run's own.
         environ: the environment; by default the process's own.
 
     Raises:
@@ -91,19 +94,31 @@ async def open_session(
     paths.prepare()
     servers_file = Path(servers)
     root = project_of(servers_file) if project is None else Path(project)
-    entries = _entries(servers_file, only, root, variables, frozenset(allow_variables))
+    clock = SystemClock()
+    run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock.wall())) + RandomIds().new()[:6])
+    folder = _absolute(paths.run(run).out if out is None else out)
+    source = ServersSource(
+        origin=Origin.PROJECT,
+        project=root.resolve(),
+        home=Path.home(),
+        environ=variables,
+        allow_variables=frozenset(allow_variables),
+        out=str(folder),
+    )
+    entries = _entries(load_servers(servers_file, source), only)
     rules = _policy(policy, root, parameters or {})
     check_policy(rules.policy, dict.fromkeys((*_labels(entries), BUILTIN_SERVER)), None)
     store = ApprovalStore(paths.approvals)
-    asking = _Asking(store.book(root, approve), store, confirm)
-    await asking.settle([*rules.items, *map(server_item, entries)])
-    clock = SystemClock()
-    run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock.wall())) + RandomIds().new()[:6])
+    book = store.book(root, approve)
+    items = (*rules.items, *map(server_item, entries))
+    book.refuse_unused({*(item.name for item in items), *map(tools_name, entries)})
+    asking = _Asking(book, store, confirm)
+    await asking.settle(items)
     key = load_or_create_key(paths.audit_key)
     limits = OrchestratorLimits()
-    with AuditLog.create(
-        paths.new_run(run).audit if audit is None else Path(audit), run, clock
-    ) as log:
+    own = paths.new_run(run)
+    folder.mkdir(parents=True, exist_ok=True)
+    with AuditLog.create(own.audit if audit is None else Path(audit), run, clock) as log:
         session = ParentSession(
             servers=entries,
             policy=rules.policy,
@@ -157,22 +172,9 @@ class _Asking:
         )
 
 
-def _entries(
-    file: Path,
-    only: Collection[str] | None,
-    project: Path,
-    environ: Mapping[str, str],
-    allowed: frozenset[str],
-) -> tuple[ServerEntry, ...]:
+def _entries(file: ServersFile, only: Collection[str] | None) -> tuple[ServerEntry, ...]:
     """Return the servers to start. Raises the problem of one that is wanted and cannot be used."""
-    source = ServersSource(
-        origin=Origin.PROJECT,
-        project=project.resolve(),
-        home=Path.home(),
-        environ=environ,
-        allow_variables=allowed,
-    )
-    known = {entry.name: entry for entry in load_servers(file, source).entries}
+    known = {entry.name: entry for entry in file.entries}
     for name in only or ():
         if name not in known:
             raise ConfigError(
@@ -201,6 +203,11 @@ def _policy(
         return PolicyFiles(policy=policy, items=())
     paths = [policy] if isinstance(policy, Path | str) else policy
     return read_policies([Path(path) for path in paths], project=project, parameters=parameters)
+
+
+def _absolute(path: Path | str) -> Path:
+    """Return a path that means the same place for a server, which may run in another folder."""
+    return Path(path).absolute()
 
 
 def _labels(entries: Sequence[ServerEntry]) -> list[str]:

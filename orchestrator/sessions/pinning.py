@@ -14,10 +14,15 @@ from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.entries import DescriptionTrust, ServerEntry
 from orchestrator.sessions.state import refuse_shared, replace_json
 
-__all__ = ["PinKeeper"]
+__all__ = ["PinKeeper", "tools_name"]
 
 _FILE_BYTES_MAX = 64 * 1024 * 1024
 """Room for the largest catalogues of all configurations that are kept."""
+
+
+def tools_name(entry: ServerEntry) -> str:
+    """Return the name by which what a server says of its tools is approved."""
+    return f"{entry.name}.tools"
 
 
 class PinKeeper:
@@ -49,7 +54,7 @@ class PinKeeper:
         if report.clean or (first and trusted):
             return None
         return Item(
-            name=f"{entry.name}.tools",
+            name=tools_name(entry),
             kind=ItemKind.TOOLS,
             digest=listing_digest(listing),
             origin=Origin.PROJECT,  # whoever configured the server, its texts are a stranger's

@@ -136,3 +136,19 @@ def test_a_server_is_listed_and_not_started(remit: Remit):
     remit("mcp", "list")
 
     assert not Path("started").exists()
+
+
+def test_a_server_that_writes_into_the_output_folder_can_be_used(remit: Remit):
+    write_servers({"mcpServers": {"shop": {"command": "python3", "args": ["${REMIT_OUT}/x"]}}})
+
+    assert states(remit) == {"shop": "pending"}
+
+
+def test_a_servers_file_belongs_to_the_project_that_it_stands_in(remit: Remit, home: Path):
+    Path(".git").mkdir()
+    Path("sub").mkdir()
+    write_servers({"mcpServers": {"shop": {"command": "python3"}}})
+    decide(home, approved=True)
+    Path(".mcp.json").rename("sub/servers.json")
+
+    assert states(remit, "--servers", "sub/servers.json") == {"shop": "approved"}

@@ -151,7 +151,7 @@ def test_a_name_cannot_smuggle_a_command_into_the_option() -> None:
 
 def test_an_option_that_names_nothing_is_told_the_nearest_name() -> None:
     with pytest.raises(ConfigError) as caught:
-        book(f"gti@{D1}").refuse_unused([GIT])
+        book(f"gti@{D1}").refuse_unused(["git"])
 
     assert caught.value.fix == "did you mean 'git'?"
 
@@ -159,7 +159,7 @@ def test_an_option_that_names_nothing_is_told_the_nearest_name() -> None:
 def test_an_option_with_an_old_digest_is_not_unused_but_pending() -> None:
     stale = book(f"git@{D2}")
 
-    stale.refuse_unused([GIT])
+    stale.refuse_unused(["git"])
     assert pending(GIT, of=stale).items == ((GIT, ApprovalState.PENDING),)
 
 

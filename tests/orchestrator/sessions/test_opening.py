@@ -285,3 +285,26 @@ def test_what_is_no_generator_function_is_no_recipe(steps: Any):
         recipe(steps)
 
     assert caught.value.code == "E-RECIPE-FUNCTION"
+
+
+async def test_an_approval_of_what_there_is_not_is_an_error(home: Path, project: Path):
+    with pytest.raises(ConfigError) as caught:
+        async with open_session(servers=project / ".mcp.json", approve=["shpo@" + "0" * 64]):
+            pass
+
+    assert (caught.value.code, caught.value.fix) == ("E-APPROVE-FLAG", "did you mean 'shop'?")
+
+
+async def test_a_server_is_told_the_output_folder(home: Path, project: Path, tmp_path: Path):
+    write_servers(
+        project, shop={"args": [str(SERVER), "orders.json", "${REMIT_OUT}/refunds.jsonl"]}
+    )
+    async with open_session(
+        servers=project / ".mcp.json",
+        policy=rules('policy p v1 { permit "pay" call on shop/refund }'),
+        confirm=yes,
+        out=tmp_path / "out",
+    ) as session:
+        await session.view.call(Call("shop", "refund", {"order": 7, "amount": 5}))
+
+    assert '"amount": 5' in (tmp_path / "out" / "refunds.jsonl").read_text()
