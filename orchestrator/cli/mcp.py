@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["list_servers", "mcp"]
 
 _DIGEST_SHOWN: Final = 12
+_UNDECIDED: Final = frozenset({"pending", "changed"})
 _COLUMNS: Final = ("name", "origin", "state", "digest", "command")
 
 
@@ -60,7 +61,9 @@ def list_servers(context: click.Context, servers: Path | None, as_json: bool) ->
     if as_json:
         print_json({"servers": rows})
     elif rows:
-        print_text(_aligned([_COLUMNS, *(tuple(row[name] for name in _COLUMNS) for row in rows)]))
+        print_text(_aligned([_COLUMNS, *map(_cells, rows)]))
+        if any(row["state"] in _UNDECIDED for row in rows):
+            print_text("for --approve NAME@DIGEST the whole digests: add --json", to_stderr=True)
     else:
         here = f"; name a file with --servers, or make {file}" if project is None else ""
         print_text(f"no servers are configured{here}", to_stderr=True)
@@ -99,9 +102,15 @@ def _row(entry: ServerEntry, book: ApprovalBook) -> dict[str, str]:
         "origin": entry.origin.value,
         "state": _state(entry, book),
         "problem": entry.problem.code if entry.problem is not None else "",
-        "digest": entry.digest[:_DIGEST_SHOWN],
+        "digest": entry.digest,
         "command": _program(entry),
     }
+
+
+def _cells(row: dict[str, str]) -> tuple[str, ...]:
+    # A part of a digest approves nothing, and must not look as if it could.
+    shown = {**row, "digest": f"{row['digest'][:_DIGEST_SHOWN]}…"}
+    return tuple(shown[name] for name in _COLUMNS)
 
 
 def _state(entry: ServerEntry, book: ApprovalBook) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from orchestrator.core.display import safe_line
+from orchestrator.core.display import safe_line, whole_line, wrapped
 from orchestrator.core.documents import Document, Table, read_json
 from orchestrator.core.errors import ConfigError, ExitCode, RemitError, Where
 from orchestrator.core.nearest import did_you_mean
@@ -36,15 +36,17 @@ __all__ = [
 
 APPROVE_FLAG: Final = "--approve"
 """The option that approves by digest where nobody can be asked."""
-PREFIX_DIGITS_MIN: Final = 12
-"""48 bits: a hostile project cannot make a second content for them while nobody looks."""
 RECORDS_MAX: Final = 2_000
 """Decisions remembered; then the oldest is forgotten, and asked for again."""
 _FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Room for all of them with the longest paths there are."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_PREFIX: Final = re.compile(rf"[0-9a-f]{{{PREFIX_DIGITS_MIN},64}}")
+
+_COLUMNS: Final = 76
+"""Of a line for a person: with the indent of an error it fits a terminal."""
+_BAR: Final = "  | "
+"""Begins a line that is a server's own; what of it is folded stays behind the bar."""
 
 
 class Origin(Enum):
@@ -99,27 +101,37 @@ class Item:
     @property
     def flag(self) -> str:
         """The option that approves it, quoted for a shell: a name may be a project's own."""
-        return f"{APPROVE_FLAG} {shlex.quote(f'{safe_line(self.name, reveal=True)}@{self.digest}')}"
+        return f"{APPROVE_FLAG} {shlex.quote(f'{whole_line(self.name)}@{self.digest}')}"
 
     def shown(self) -> tuple[str, ...]:
-        """Return the lines for a person: hidden characters written out, one line each."""
-        title = f"{self.kind.value} {safe_line(self.name, reveal=True)}"
-        lines = (safe_line(line, reveal=True, chars_max=2_000) for line in self.description_lines)
-        return (title, *(f"  {line}" for line in lines))
+        """Return the lines for a person: all of it, with hidden characters written out.
+
+        Long lines are folded and never cut, since what is not shown would be approved as well.
+        """
+        title = f"{self.kind.value} {whole_line(self.name)}"
+        lines = [*wrapped(title, columns=_COLUMNS, indent=" " * 6)]
+        for line in self.description_lines:
+            indent = f"  {_BAR}  " if line.startswith(_BAR) else " " * 6
+            lines += wrapped(f"  {whole_line(line)}", columns=_COLUMNS, indent=indent)
+        return tuple(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproveFlag:
-    """One `--approve NAME@DIGEST`: leave for this run only. `prefix` begins the digest."""
+    """One `--approve NAME@DIGEST`: leave for this run only.
+
+    The digest is whole. For a part of it, whoever writes a project can look for two contents that
+    share it, and have the harmless one looked at: 48 bits take half a minute.
+    """
 
     name: str
-    prefix: str
+    digest: str
 
     @classmethod
     def parse(cls, text: str) -> ApproveFlag:
         """Read the option's value. Raises ConfigError for what is no name with a digest."""
-        name, at, prefix = text.rpartition("@")
-        prefix = prefix.lower()
+        name, at, digest = text.rpartition("@")
+        digest = digest.lower()
         shown = safe_line(text, reveal=True)
         if not at or not name:
             raise ConfigError(
@@ -128,18 +140,18 @@ class ApproveFlag:
                 why="a name alone would approve whatever stands behind it tomorrow",
                 fix="run without the option: the error shows it ready to copy",
             )
-        if not _PREFIX.fullmatch(prefix):
+        if not _DIGEST.fullmatch(digest):
             raise ConfigError(
                 f"not a digest: {shown!r}",
                 code="E-APPROVE-FLAG",
-                why=f"a digest is 64 hexadecimal digits, or at least the first {PREFIX_DIGITS_MIN}",
+                why="a digest is 64 hexadecimal digits; two contents can be made to share some",
                 fix="run without the option: the error shows it ready to copy",
             )
-        return cls(name=name, prefix=prefix)
+        return cls(name=name, digest=digest)
 
     def matches(self, item: Item) -> bool:
         """True if this names exactly that item with exactly that content."""
-        return item.name == self.name and item.digest.startswith(self.prefix)
+        return item.name == self.name and item.digest == self.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,14 +270,14 @@ class ApprovalBook:
 
     def _refuse_ambiguous(self, items: Sequence[Item]) -> None:
         for flag in self.flags:
-            matching = {(item.kind, item.digest) for item in items if flag.matches(item)}
+            matching = {item.kind for item in items if flag.matches(item)}
             if len(matching) > 1:
-                kinds = ", ".join(sorted(kind.value for kind, _ in matching))
+                kinds = ", ".join(sorted(kind.value for kind in matching))
                 raise ConfigError(
-                    f"{APPROVE_FLAG} {safe_line(flag.name)}@{flag.prefix} stands for more than "
+                    f"{APPROVE_FLAG} {safe_line(flag.name)}@{flag.digest} stands for more than "
                     f"one thing: {kinds}",
                     code="E-APPROVE-FLAG",
-                    fix="give the whole digest, or rename one of them",
+                    fix="rename one of them",
                 )
 
 

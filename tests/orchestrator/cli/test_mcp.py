@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from orchestrator.sessions.approvals import ApprovalStore, Origin
+from orchestrator.sessions.approvals import ApprovalStore, ApproveFlag, Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers, server_item
 from orchestrator.sessions.state import StatePaths
 from tests.orchestrator.cli.running import Remit
@@ -152,3 +152,14 @@ def test_a_servers_file_belongs_to_the_project_that_it_stands_in(remit: Remit, h
     Path(".mcp.json").rename("sub/servers.json")
 
     assert states(remit, "--servers", "sub/servers.json") == {"shop": "approved"}
+
+
+def test_the_whole_digest_can_be_copied_and_a_part_of_it_does_not_pass_for_it(remit: Remit):
+    write_servers({"mcpServers": {"a": {"command": "x"}}})
+
+    (row,) = cast("list[dict[str, str]]", remit("mcp", "list", "--json").json["servers"])
+    ended = remit("mcp", "list")
+
+    assert ApproveFlag.parse(f"a@{row['digest']}").digest == row["digest"]
+    assert f"{row['digest'][:12]}…" in ended.out
+    assert "--json" in ended.err

@@ -77,18 +77,22 @@ def test_a_rejected_name_with_another_content_is_not_approved() -> None:
     assert decided(approved=False).state(replace(GIT, digest=D2)) is ApprovalState.CHANGED
 
 
-@pytest.mark.parametrize("flag", [f"git@{D1}", f"git@{D1[:12]}", f"git@{D1.upper()}"])
+@pytest.mark.parametrize("flag", [f"git@{D1}", f"git@{D1.upper()}"])
 def test_an_option_approves_the_content_that_it_names(flag: str) -> None:
     assert book(flag).state(GIT) is ApprovalState.APPROVED
 
 
-@pytest.mark.parametrize("flag", [f"git@{D2}", f"gi@{D1}", f"GIT@{D1}", f"git@{D1[1:]}"])
+@pytest.mark.parametrize("flag", [f"git@{D2}", f"gi@{D1}", f"GIT@{D1}", f"git@{D1[:63]}0"])
 def test_an_option_approves_nothing_else(flag: str) -> None:
     assert book(flag).state(GIT) is ApprovalState.PENDING
 
 
 @pytest.mark.parametrize(
-    "flag", ["git", "git@", f"@{D1}", f"git@{D1[:11]}", f"git@{D1}a", "git@xyzxyzxyzxyz", "git@*"]
+    "flag",
+    [
+        *("git", "git@", f"@{D1}", f"git@{D1[:12]}", f"git@{D1[:63]}", f"git@{D1}a"),
+        *("git@" + "xyz" * 21 + "x", "git@*", f"git@{D1}\n"),
+    ],
 )
 def test_a_bad_option_is_an_error(flag: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -98,14 +102,14 @@ def test_a_bad_option_is_an_error(flag: str) -> None:
 
 
 def test_a_name_may_hold_an_at_sign() -> None:
-    assert ApproveFlag.parse(f"a@b@{D1}") == ApproveFlag(name="a@b", prefix=D1)
+    assert ApproveFlag.parse(f"a@b@{D1}") == ApproveFlag(name="a@b", digest=D1)
 
 
 def test_an_option_that_stands_for_two_things_is_an_error() -> None:
-    other = replace(GIT, kind=ItemKind.RECIPE, digest=D1[:20] + D2[20:])
+    other = replace(GIT, kind=ItemKind.RECIPE)
 
     with pytest.raises(ConfigError, match="more than one thing: recipe, server"):
-        book(f"git@{D1[:12]}").require([GIT, other])
+        book(f"git@{D1}").require([GIT, other])
 
 
 def test_nothing_is_required_of_what_is_approved() -> None:
@@ -134,12 +138,34 @@ def test_a_person_is_shown_what_it_would_do() -> None:
     assert "runs: python s.py" in pending(GIT).why
 
 
+def test_nothing_of_what_would_be_approved_is_cut() -> None:
+    tail = "import os; os.system('evil')"
+    lines = (f"runs: python -c '# {'x' * 100_000} {tail}'", f"  | {'y' * 5_000}HIDDEN")
+
+    shown = replace(GIT, description_lines=lines).shown()
+
+    assert tail in "".join(line.removeprefix(" " * 6) for line in shown)
+    assert "HIDDEN" in "".join(line.removeprefix("    |   ") for line in shown)
+
+
+def test_a_line_that_is_folded_cannot_pass_for_the_next_one() -> None:
+    lines = (f"runs: {'x' * 69} runs: harmless", f"  | {'y' * 70} approved by you")
+
+    shown = replace(GIT, name="n" * 100, description_lines=lines).shown()
+
+    assert max(map(len, shown)) <= 76
+    assert [line for line in shown if not line.startswith((" " * 6, "    |"))] == [
+        "server " + "n" * 69,
+        "  runs: " + "x" * 68,
+    ]
+
+
 def test_hidden_characters_are_written_out() -> None:
     hostile = replace(GIT, description_lines=("runs: rm \u202e\x1b[2K\nserver x (approved)",))
 
     why = pending(hostile).why
 
-    assert "<U+202E><U+001B>[2K server x (approved)" in why
+    assert "<U+202E><U+001B>[2K<U+000A>server x (approved)" in why.replace("\n      ", "")
     assert all(line.isprintable() for line in why.split("\n"))
 
 
