@@ -73,8 +73,11 @@ async def test_after_close_the_children_of_a_wrapper_are_dead() -> None:
         assert [pid for pid in tree if is_alive(pid)] == []
 
 
-async def test_what_a_server_leaves_behind_when_it_exits_is_ended_without_a_close() -> None:
-    async with opened(*TREE, *WAYS, "stay") as connection:
+async def test_what_a_server_leaves_behind_when_it_exits_is_ended_soon_and_without_a_close() -> (
+    None
+):
+    patient = ClientLimits(close_seconds_max=30.0)
+    async with opened(*TREE, *WAYS, "stay", limits=patient) as connection:
         tree = await pids(connection, 1 + len(WAYS))
         connection.send(b"go")
         assert isinstance(await connection.sink.error(), ServerGoneError)
@@ -175,6 +178,7 @@ async def test_the_signals_of_a_terminal_end_neither_supervisor_nor_keeper(
         for each in (connection, other):
             each.send(b"still here")
             assert await each.sink.frame(0) == b"still here"
+        assert (supervisors(os.getpid()), connection.sink.lost) == ([supervisor], [])
         await other.transport.close()
 
 
