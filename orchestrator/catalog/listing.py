@@ -137,10 +137,11 @@ def list_server(
     """Make a listing of the decoded elements of `tools/list`. Never raises for what they hold.
 
     Two tools of one name are both quarantined: neither silently wins. So is everything past
-    `server_tools_max`.
+    `server_tools_max` and `listing_bytes_max`.
     """
     tools: list[CatalogTool] = []
     quarantined: list[Quarantined] = []
+    room = limits.listing_bytes_max
     for number, definition in enumerate(definitions):
         if number == limits.server_tools_max:
             quarantined.append(Quarantined("", f"more than {limits.server_tools_max} tools"))
@@ -148,6 +149,11 @@ def list_server(
         read = _read_tool(server, definition, limits)
         if isinstance(read, Quarantined):
             quarantined.append(read)
+            continue
+        room -= _bytes_of(read.definition)
+        if room < 0:
+            reason = f"the server's definitions are over {limits.listing_bytes_max} bytes"
+            quarantined.append(Quarantined(read.name, reason))
         else:
             tools.append(read)
     counts = Counter(tool.name for tool in tools)
@@ -202,7 +208,11 @@ def _read_tool(
     if not isinstance(schema, Mapping):
         return Quarantined(name, "it has no input schema that is an object")
     schema = cast("Mapping[str, object]", schema)
-    fault = _bounds_fault(fields, limits) or _schema_fault(schema, limits)
+    fault = (
+        _bounds_fault(fields, limits)
+        or _schema_fault(schema, limits)
+        or _size_fault(fields, limits)
+    )
     if fault:
         return Quarantined(name, fault)
     return CatalogTool(
@@ -245,10 +255,19 @@ def _schema_fault(schema: Mapping[str, object], limits: OrchestratorLimits) -> s
     dialect = schema.get("$schema")
     if dialect is not None and not _is_known(dialect):
         return "its input schema is in a dialect that is neither 2020-12 nor Draft 7"
-    text = json.dumps(schema, ensure_ascii=False)
-    if len(text.encode("utf-8", "surrogatepass")) > limits.schema_bytes_max:
+    if _bytes_of(schema) > limits.schema_bytes_max:
         return f"its input schema is over {limits.schema_bytes_max} bytes"
     return ""
+
+
+def _size_fault(definition: Mapping[str, object], limits: OrchestratorLimits) -> str:
+    if _bytes_of(definition) > limits.definition_bytes_max:
+        return f"its definition is over {limits.definition_bytes_max} bytes"
+    return ""
+
+
+def _bytes_of(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def _is_known(dialect: object) -> bool:

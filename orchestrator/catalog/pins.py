@@ -5,6 +5,7 @@ Pins belong to one configuration of one server: another command under the same l
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from orchestrator.catalog.listing import CatalogTool, ServerListing
-from orchestrator.core.display import safe_line, safe_text
+from orchestrator.core.display import safe_line, whole_line, whole_text
 from orchestrator.core.documents import Document, Table, canonical_digest
 from orchestrator.core.limits import OrchestratorLimits
 
@@ -28,8 +29,6 @@ __all__ = [
 
 _LIMITS: Final = OrchestratorLimits()
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_FIELD_CHARS_MAX: Final = 4_000
-"""Of a schema or of annotations, on one line: enough to see what is hidden in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +177,9 @@ def listing_digest(listing: ServerListing) -> str:
 def render_listing(listing: ServerListing, report: PinReport) -> tuple[str, ...]:
     """Return the lines that a person is shown before the tools of a server may be called.
 
-    Everything from the server stands behind a bar, so that it cannot pass for a line of ours;
-    what a reader could not see is written out.
+    They hold everything that a model would be given, whole. Everything from the server stands
+    behind a bar, so that it cannot pass for a line of ours; what a reader could not see is written
+    out.
     """
     state = dict.fromkeys(report.unpinned, "new") | {
         item.name: "CHANGED" for item in report.changed
@@ -191,7 +191,7 @@ def render_listing(listing: ServerListing, report: PinReport) -> tuple[str, ...]
         lines += _barred(listing.instructions)
     for tool in listing.tools:
         mark = state.get(tool.name, "seen before")
-        lines.append(f"tool {safe_line(tool.name, reveal=True)} ({mark})")
+        lines.append(f"tool {whole_line(tool.name)} ({mark})")
         lines += _tool_lines(tool)
     lines += [f"tool {safe_line(name, reveal=True)} (no longer there)" for name in report.missing]
     lines += [
@@ -205,18 +205,13 @@ def _tool_lines(tool: CatalogTool) -> list[str]:
     lines = _barred(tool.description) if tool.description else []
     for name, value in tool.definition.items():
         if name not in ("name", "description"):
-            shown = safe_line(f"{name}: {_compact(value)}", reveal=True, chars_max=_FIELD_CHARS_MAX)
-            lines.append(f"  | {shown}")
+            written = json.dumps(value, ensure_ascii=False)
+            lines.append(f"  | {whole_line(name)}: {whole_line(written)}")
     return lines
 
 
 def _barred(text: str) -> list[str]:
-    shown = safe_text(text, reveal=True, chars_max=_LIMITS.description_chars_max)
-    return [f"  | {line}" for line in shown.split("\n")]
-
-
-def _compact(value: object) -> str:
-    return value if isinstance(value, str) else repr(value)
+    return [f"  | {whole_line(line)}" for line in whole_text(text).split("\n")]
 
 
 def _digest(table: Table, name: str) -> str:

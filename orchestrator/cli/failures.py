@@ -29,8 +29,8 @@ USAGE = "E-USAGE"
 INTERNAL = "E-INTERNAL"
 """A mistake of remit's own."""
 
-_TEXT_CHARS_MAX = 1_000_000
-"""What is pending an approval is shown whole: a listing of tools is long."""
+_TRACE_CHARS_MAX = 1_000_000
+"""Of a traceback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def failure_of(error: BaseException) -> Failure:
 def render_traceback(error: BaseException) -> str:
     """Return the whole traceback, safe for a terminal: messages may quote anything."""
     text = "".join(traceback.format_exception(error))
-    return safe_text(text, reveal=True, chars_max=_TEXT_CHARS_MAX)
+    return safe_text(text, reveal=True, chars_max=_TRACE_CHARS_MAX)
 
 
 def _of_remit(error: RemitError) -> Failure:
@@ -167,4 +167,5 @@ def _of_policy(error: BaseException) -> Failure | None:
 
 
 def _shown(text: str) -> str:
-    return safe_text(text, reveal=True, chars_max=_TEXT_CHARS_MAX)
+    # Whole: what is pending an approval stands in an error, with the option that approves it.
+    return safe_text(text, reveal=True, chars_max=None)

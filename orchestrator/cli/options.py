@@ -13,7 +13,6 @@ from orchestrator.core.display import safe_text
 __all__ = ["json_option", "print_json", "print_text", "split_pairs"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_TEXT_CHARS_MAX: Final = 1_000_000
 _VALUES_MAX: Final = 1_000
 """Values of one repeated option: a command line holds hardly more."""
 
@@ -29,8 +28,8 @@ def print_json(value: Mapping[str, object]) -> None:
 
 
 def print_text(text: str, *, to_stderr: bool = False) -> None:
-    """Print text that may quote a file or a server: nothing in it moves the terminal."""
-    click.echo(safe_text(text, reveal=True, chars_max=_TEXT_CHARS_MAX), err=to_stderr)
+    """Print all of a text that may quote a file or a server: nothing in it moves the terminal."""
+    click.echo(safe_text(text, reveal=True, chars_max=None), err=to_stderr)
 
 
 def split_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:

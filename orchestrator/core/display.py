@@ -40,14 +40,17 @@ _INPUT_FACTOR: Final = 16
 """Input looked at for each character shown: hidden ones cost time, not room."""
 
 
-def safe_text(text: str, *, reveal: bool = False, chars_max: int = _CHARS_MAX) -> str:
+def safe_text(text: str, *, reveal: bool = False, chars_max: int | None = _CHARS_MAX) -> str:
     """Return `text` without anything that a terminal obeys or a reader cannot see.
 
-    Newline and tab are the only control characters left, and the space is the only blank. With `reveal` nothing is taken away in
-    silence: each hidden character is shown as `<U+202E>`, and what a terminal sequence carried
-    stays readable; that is the form for approvals. At most `chars_max` characters come back, the
-    mark `CUT` at the end included.
+    Newline and tab are the only control characters left, and the space is the only blank. With
+    `reveal` nothing is taken away in silence: each hidden character is shown as `<U+202E>`, and
+    what a terminal sequence carried stays readable; that is the form for approvals. At most
+    `chars_max` characters come back, the mark `CUT` at the end included; None is for text that is
+    bounded elsewhere.
     """
+    if chars_max is None:
+        chars_max = len(text) * _REVEALED_CHARS
     whole = text
     text = text[: chars_max * _INPUT_FACTOR]
     if not (text.isascii() and text.isprintable()):
@@ -71,7 +74,7 @@ def safe_line(text: str, *, reveal: bool = False, chars_max: int = 512) -> str:
 
 def whole_text(text: str) -> str:
     """Return all of `text` as `safe_text` reveals it: nothing is cut, and long gaps are counted."""
-    shown = safe_text(text, reveal=True, chars_max=len(text) * _REVEALED_CHARS + 1)
+    shown = safe_text(text, reveal=True, chars_max=None)
     return _LONG_GAP.sub(lambda gap: f" <{len(gap.group())} blanks> ", shown)
 
 

@@ -39,6 +39,10 @@ class OrchestratorLimits:
     """MCP says 128; twice that, so that a careless server still works."""
     schema_bytes_max: int = 128 * 1024
     """One tool's input schema: all of it goes into a model's context."""
+    definition_bytes_max: int = 256 * 1024
+    """One tool's whole definition: a person is shown all of it. Twice the schema."""
+    listing_bytes_max: int = 4 * 1024 * 1024
+    """All definitions of one server: more nobody reads, and all of it would be approved."""
     schema_depth_max: int = 32
     """Arrays and objects inside one another in a tool's definition, its schemas included."""
     schema_nodes_max: int = 10_000

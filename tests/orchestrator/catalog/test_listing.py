@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from orchestrator.catalog.listing import (
@@ -195,3 +197,27 @@ def test_a_removed_server_is_gone_from_the_catalog() -> None:
 
     assert catalog.servers == (other,)
     assert catalog.listing(GIT) is None
+
+
+def test_a_definition_of_one_byte_too_many_is_left_out() -> None:
+    definition = tool(title="x" * 500)
+    size = len(json.dumps(definition))
+
+    fits = list_server(GIT, [definition], limits=OrchestratorLimits(definition_bytes_max=size))
+
+    assert only(fits).name == "log"
+    assert reason(definition, OrchestratorLimits(definition_bytes_max=size - 1)) == (
+        f"its definition is over {size - 1} bytes"
+    )
+
+
+def test_of_more_definitions_than_anybody_reads_the_last_are_left_out() -> None:
+    size = len(json.dumps(tool("a")))
+    limits = OrchestratorLimits(listing_bytes_max=2 * size)
+
+    listed = list_server(GIT, [tool("a"), tool("b"), tool("c")], limits=limits)
+
+    assert [found.name for found in listed.tools] == ["a", "b"]
+    assert [found.reason for found in listed.quarantined] == [
+        f"the server's definitions are over {2 * size} bytes"
+    ]

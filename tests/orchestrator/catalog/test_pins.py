@@ -205,3 +205,22 @@ def test_what_was_left_out_is_said_with_the_reason() -> None:
     assert "left out: a: it has no input schema that is an object" in rendered(
         listing({"name": "a"})
     )
+
+
+@pytest.mark.requirement("S-45")
+def test_a_person_is_shown_all_that_a_model_is_given() -> None:
+    limits = OrchestratorLimits()
+    note = "y" * (limits.schema_bytes_max - 200) + "HIDDEN IN THE SCHEMA"
+    schema = {"type": "object", "properties": {"a": {"description": note}}}
+    described = "\u200b" * (limits.description_chars_max - 30) + "HIDDEN IN THE DESCRIPTION"
+    shown = listing(
+        tool("a", described, inputSchema=schema),
+        instructions="\u202e" * (limits.description_chars_max - 30) + "HIDDEN IN THE INSTRUCTIONS",
+    )
+
+    text = rendered(shown)
+
+    assert shown.tools[0].description.endswith("HIDDEN IN THE DESCRIPTION")
+    assert "HIDDEN IN THE DESCRIPTION" in text
+    assert "HIDDEN IN THE SCHEMA" in text
+    assert "HIDDEN IN THE INSTRUCTIONS" in text

@@ -208,6 +208,12 @@ def test_a_servers_own_text_is_marked_for_people_and_kept_from_machines(
     assert "all is well" not in ended.out
 
 
+def test_what_waits_for_an_approval_is_not_cut(failing: Callable[..., Finished]):
+    ended = failing(RemitError("waits", code="E-X", why="x" * 2_000_000 + " evil", fix="approve"))
+
+    assert ended.err.index(" evil") < ended.err.index("approve")
+
+
 def test_nothing_in_an_error_moves_the_terminal(failing: Callable[..., Finished]):
     ended = failing(
         RemitError("a\x1b]0;t\x07b", code="E-X", why="c\u202ed", fix="\x9b2J", where=Where("\x1bc"))
