@@ -159,10 +159,12 @@ async def test_when_the_host_is_killed_nothing_of_its_servers_is_alive_two_secon
 
 async def test_a_process_that_the_host_forked_keeps_no_server_alive_after_it() -> None:
     async with a_host(*TREE, "deaf", lines=1, way="forks") as (host, (forked, server)):
-        os.kill(host, signal.SIGKILL)
-        await until_dead([server], seconds=2.5)
-        assert is_alive(forked)
-        os.kill(forked, signal.SIGKILL)
+        try:
+            os.kill(host, signal.SIGKILL)
+            await until_dead([server], seconds=2.5)
+            assert is_alive(forked)
+        finally:
+            os.kill(forked, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["int", "hup"])
