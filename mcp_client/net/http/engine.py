@@ -95,6 +95,11 @@ class HttpEngine:
         return self._reactor
 
     @property
+    def request_body_bytes_max(self) -> int:
+        """The bound on a request's body."""
+        return self._limits.request_body_bytes_max
+
+    @property
     def open_connections(self) -> int:
         """Connections that are open or being made."""
         return sum(pool.size for pool in self._pools.values())
