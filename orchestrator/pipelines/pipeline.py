@@ -30,6 +30,7 @@ from orchestrator.pipelines.spec import InputType, InputValue, PipelineSpec
 from orchestrator.sessions.approvals import Item, Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import (
+    ConfigWarning,
     EntryState,
     ServerEntry,
     ServersFile,
@@ -122,7 +123,7 @@ class Pipeline:
             policy=policy,
             servers=servers,
             labels=labels,
-            warnings=tuple(f"{item.where}: {item.message}" for item in file.warnings),
+            warnings=tuple(_told(item) for item in file.warnings),
             origin=request.origin,
             model=request.model,
         )
@@ -168,6 +169,11 @@ class Pipeline:
         return RecipeSource(
             path=str(file.path), module=f"remit_recipe_{file.digest[:16]}", content=file.content
         )
+
+
+def _told(warning: ConfigWarning) -> str:
+    advice = f"; {warning.fix}" if warning.fix else ""
+    return f"{warning.where}: {warning.message}{advice}"
 
 
 def _roles(spec: PipelineSpec, policy: PolicySet) -> set[str] | None:
