@@ -1,0 +1,170 @@
+"""What the streams of one connection share: where, with which headers, in which session; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from mcp_client.net.endpoint import Endpoint, Engine
+from mcp_client.net.reactor import Reactor
+from mcp_client.ports import Ticket
+from mcp_client.protocol.errors import Delivery, McpError
+from mcp_client.protocol.http_headers import encode_value
+from mcp_client.protocol.http_limits import HttpTransportLimits
+from mcp_client.protocol.http_replies import EVENT_STREAM, JSON
+from mcp_client.protocol.limits import ClientLimits
+
+__all__ = ["NO_REQUEST", "SessionState", "SideTicket", "StreamOwner", "name_server"]
+
+NO_REQUEST: Final = 0
+"""An id that no request has: no answer may come in a stream that belongs to none."""
+
+_NAMING_VERSIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
+"""Versions in which every request after the handshake names the version in a header."""
+_MODERN_VERSIONS: Final = ("2026-07-28",)
+
+_POST: Final = (("Accept", f"{JSON}, {EVENT_STREAM}"), ("Content-Type", JSON))
+_GET: Final = (("Accept", EVENT_STREAM), ("Cache-Control", "no-store"))
+
+
+class SessionState:
+    """What the headers of one session are. The session id is a secret: it is in no `repr`.
+
+    Attributes:
+        version: the negotiated version; empty before.
+        modern: requests describe themselves, and there is no session.
+        session_id: as the server assigned it; empty if it assigned none.
+        lost: the server has forgotten the session.
+    """
+
+    __slots__ = ("common", "lost", "modern", "session_id", "version")
+
+    def __init__(self) -> None:
+        self.version = ""
+        self.modern = False
+        self.session_id = ""
+        self.lost = False
+        self.common: tuple[tuple[str, str], ...] = ()
+
+    def negotiated(self, version: str) -> None:
+        """Name the version from now on, where it is one that is named."""
+        self.version = version
+        self.modern = version in _MODERN_VERSIONS
+        self._renew()
+
+    def assigned(self, session_id: str) -> None:
+        """Send the session id from now on."""
+        self.session_id = session_id
+        self._renew()
+
+    def post_headers(self, ticket: Ticket) -> Sequence[tuple[str, str]]:
+        """Return the headers of a POST."""
+        if not self.modern:
+            return (*_POST, *self.common)
+        headers = [*_POST, *self.common, ("Mcp-Method", encode_value(ticket.method))]
+        if ticket.name:
+            headers.append(("Mcp-Name", encode_value(ticket.name)))
+        return (*headers, *ticket.headers)
+
+    def get_headers(self, last_event_id: str) -> Sequence[tuple[str, str]]:
+        """Return the headers of a GET, after that event if there is one."""
+        if not last_event_id:
+            return (*_GET, *self.common)
+        return (*_GET, *self.common, ("Last-Event-ID", last_event_id))
+
+    def _renew(self) -> None:
+        common: list[tuple[str, str]] = []
+        if self.version in _NAMING_VERSIONS:
+            common.append(("MCP-Protocol-Version", self.version))
+        if self.session_id and not self.modern:
+            common.append(("Mcp-Session-Id", self.session_id))
+        self.common = tuple(common)
+
+
+class StreamOwner(Protocol):
+    """What a stream needs of its transport."""
+
+    @property
+    def engine(self) -> Engine:
+        """Sends requests."""
+        ...
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where they go."""
+        ...
+
+    @property
+    def reactor(self) -> Reactor:
+        """The running loop."""
+        ...
+
+    @property
+    def limits(self) -> ClientLimits:
+        """The bounds of the connection."""
+        ...
+
+    @property
+    def http_limits(self) -> HttpTransportLimits:
+        """The bounds of what HTTP adds."""
+        ...
+
+    @property
+    def server(self) -> str:
+        """The host's label of the server."""
+        ...
+
+    @property
+    def state(self) -> SessionState:
+        """The session that a new stream belongs to."""
+        ...
+
+    def deliver(self, frame: bytes, within: int) -> None:
+        """Hand a frame to the session; what that raises ends the connection."""
+        ...
+
+    def session_lost(self, state: SessionState) -> None:
+        """The server has forgotten a session."""
+        ...
+
+
+class SideTicket:
+    """The ticket of a request that carries no frame: a GET, a DELETE.
+
+    `dropped` is set once nobody wants it any more.
+    """
+
+    id: int | None = None
+    method: str = ""
+    name: str = ""
+    headers: Sequence[tuple[str, str]] = ()
+
+    def __init__(self) -> None:
+        self.delivery = Delivery.NOT_SENT
+        self.bytes_sent = 0
+        self.dropped = False
+
+    @property
+    def settled(self) -> bool:
+        """See `Ticket`."""
+        return self.dropped
+
+    def refused(self, error: Exception) -> None:
+        """Do nothing: its stream is told."""
+
+    def written(self) -> None:
+        """Do nothing: its stream is told."""
+
+    def failed(self, error: Exception) -> None:
+        """Do nothing: its stream is told."""
+
+    def lost(self) -> None:
+        """Do nothing: its stream is told."""
+
+
+def name_server(error: Exception, server: str, delivery: Delivery) -> Exception:
+    """Note in an error of ours whose it is and what the server may have seen; return it."""
+    if isinstance(error, McpError):
+        error.server = error.server or server
+        error.delivery = delivery
+    return error

@@ -1,0 +1,675 @@
+"""Streams that break, resume, answer for others or never end, over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+import anyio
+import pytest
+
+from mcp_client.protocol.errors import Delivery, RemoteProtocolError
+from mcp_client.protocol.http_errors import HttpStatusError, SessionLostError
+from mcp_client.protocol.http_limits import HttpTransportLimits
+from mcp_client.protocol.jsonrpc import encode
+from mcp_client.testing.http_server import HttpCall, HttpReply, serve_http
+from tests.mcp_client.http.harness import (
+    QUICK,
+    Guard,
+    RevokedError,
+    Script,
+    Ticket,
+    Wire,
+    result,
+    wired,
+)
+
+NOTICE: Mapping[str, object] = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
+
+
+def resuming(*, cut: bool) -> tuple[Script, list[HttpCall]]:
+    """A server whose stream of a call breaks after an event, and goes on when it is asked for."""
+    script = Script()
+    calls: list[HttpCall] = []
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        calls.append(call)
+        await reply.start_events()
+        await reply.event(NOTICE, id="event-1", retry=20)
+        await (reply.cut() if cut else reply.end())
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        if "last-event-id" not in call.headers:
+            await reply.send(405)
+            return
+        await reply.start_events()
+        await reply.event(result(calls[0]), id="event-2")
+        await reply.end()
+
+    return script, calls
+
+
+def resumptions(wire: Wire) -> list[str]:
+    return [
+        each.headers["last-event-id"]
+        for each in wire.server.of("GET")
+        if "last-event-id" in each.headers
+    ]
+
+
+@pytest.mark.requirement("H-9")
+@pytest.mark.requirement("H-7")
+@pytest.mark.parametrize("cut", [False, True], ids=["ended", "cut"])
+async def test_a_stream_that_ends_after_an_event_id_is_resumed_by_get_and_the_call_is_not_resent(
+    *, cut: bool
+) -> None:
+    script, calls = resuming(cut=cut)
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.send(2, "tools/call")
+        await wire.answer_to(2)
+        asked = resumptions(wire)
+
+    assert (asked, len(calls)) == (["event-1"], 1)
+
+
+@pytest.mark.requirement("H-8")
+async def test_a_stream_that_ends_without_an_event_id_leaves_the_outcome_unknown() -> None:
+    script = Script()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.start_events()
+        await reply.event(NOTICE)
+        await reply.end()
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        error = await wire.send(2, "tools/call").error()
+        posts, notices = (
+            wire.server.posts("tools/call"),
+            wire.server.posts("notifications/cancelled"),
+        )
+
+    assert isinstance(error, RemoteProtocolError)
+    assert (error.delivery, len(posts), len(notices)) == (Delivery.MAYBE_SENT, 1, 0)
+
+
+def _a_streamed_answer() -> bytes:
+    """A whole response: a head, and a stream with one event in chunks."""
+    event = b"data: " + encode({"jsonrpc": "2.0", "id": 2, "result": {}}) + b"\n\n"
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    return head + b"%x\r\n%b\r\n" % (len(event), event) + b"0\r\n\r\n"
+
+
+ANSWER = _a_streamed_answer()
+
+
+@pytest.mark.requirement("H-8")
+async def test_a_response_cut_at_any_byte_is_the_answer_or_an_unknown_outcome() -> None:
+    script = Script()
+    at = 0
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.raw(ANSWER[:at])
+        await reply.cut()
+
+    ends: list[tuple[bool, Delivery]] = []
+    async with wired(script) as wire:
+        await wire.initialize()
+        for length in range(len(ANSWER)):
+            at = length
+            frames = len(wire.sink.frames)
+            ticket = wire.send(2, "tools/call")
+            with anyio.fail_after(5):
+                while not ticket.settled:
+                    await anyio.lowlevel.checkpoint()
+            ends.append((len(wire.sink.frames) > frames, ticket.delivery))
+
+    whole = ANSWER.index(b"\n\n") + 2
+    assert {end for end in ends[:whole] if end != (False, Delivery.MAYBE_SENT)} == set()
+    assert ends[whole:] == [(True, Delivery.ANSWERED)] * (len(ANSWER) - whole)
+
+
+@pytest.mark.requirement("H-10")
+async def test_the_time_that_a_server_names_is_waited_out_before_the_stream_is_asked_for() -> None:
+    script, calls = resuming(cut=False)
+    waits: list[float] = []
+    async with wired(script) as wire:
+        await wire.initialize()
+        with anyio.fail_after(5):
+            await wire.server.until(lambda: wire.server.of("GET"))
+        plain = wire.reactor.at
+
+        def at(when: float, fn: Callable[[], object]) -> object:
+            waits.append(when - wire.reactor.now())
+            return plain(when, fn)
+
+        object.__setattr__(wire.reactor, "at", at)
+        wire.send(2, "tools/call")
+        await wire.answer_to(2)
+
+    assert min(abs(wait - 0.020) for wait in waits) < 0.005
+    assert len(calls) == 1
+
+
+@pytest.mark.requirement("H-11")
+async def test_a_stream_that_only_primes_is_asked_for_again_under_each_new_id() -> None:
+    script = Script()
+    calls: list[HttpCall] = []
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        calls.append(call)
+        await reply.start_events()
+        await reply.event(id="0", retry=10)
+        await reply.end()
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        last = call.headers.get("last-event-id")
+        if last is None:
+            await reply.send(405)
+            return
+        await reply.start_events()
+        if int(last) < 12:  # more than the attempts in a row that a silent server gets
+            await reply.event(id=str(int(last) + 1))
+        else:
+            await reply.event(result(calls[0]))
+        await reply.end()
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.send(2, "tools/call")
+        await wire.answer_to(2)
+        asked, frames = resumptions(wire), wire.sink.frames
+
+    assert (asked, len(frames)) == ([str(each) for each in range(13)], 2)
+
+
+@pytest.mark.parametrize("ending", ["clean", "refused", "cut"])
+async def test_a_stream_that_cannot_be_resumed_ends_after_so_many_attempts(ending: str) -> None:
+    script = Script()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.start_events()
+        await reply.event(id="same", retry=0)
+        await reply.end()
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        if "last-event-id" not in call.headers or ending == "refused":
+            await reply.send(405)
+            return
+        await reply.start_events()
+        await reply.event(id="same")
+        await (reply.end() if ending == "clean" else reply.cut())
+
+    limits = HttpTransportLimits(reconnects_max=3, retry_seconds_min=0.001, retry_seconds=0.001)
+    async with wired(script, http_limits=limits) as wire:
+        await wire.initialize()
+        error = await wire.send(2, "tools/call").error()
+        asked = resumptions(wire)
+
+    refused = ending == "refused"
+    assert isinstance(error, HttpStatusError if refused else RemoteProtocolError)
+    # the first one is told the id; it brought it, so the count begins there
+    assert (error.delivery, len(asked)) == (Delivery.MAYBE_SENT, 1 if refused else 3)
+
+
+@pytest.mark.requirement("I15")
+async def test_a_resumption_is_a_send_of_its_own_under_the_guard_of_the_request() -> None:
+    script, calls = resuming(cut=False)
+    guard = Guard()
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.sink.on_frame = lambda frame: setattr(guard, "revoked", b"message" in frame)
+        ticket = wire.send(2, "tools/call", guard=guard)
+        error = await ticket.error()
+        asked = resumptions(wire)
+
+    assert (type(error), asked, len(calls)) == (RevokedError, [], 1)
+    assert (ticket.end, ticket.delivery) == ("failed", Delivery.MAYBE_SENT)
+
+
+@pytest.mark.requirement("H-5")
+async def test_a_session_that_is_lost_while_a_stream_resumes_leaves_the_outcome_unknown() -> None:
+    script, calls = resuming(cut=False)
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(404 if "last-event-id" in call.headers else 405)
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        error = await wire.send(2, "tools/call").error()
+
+    assert isinstance(error, SessionLostError)
+    assert (error.delivery, len(calls)) == (Delivery.MAYBE_SENT, 1)
+
+
+async def test_answers_are_told_with_the_stream_in_which_they_came() -> None:
+    script = Script()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.start_events()
+        await reply.event({"jsonrpc": "2.0", "id": 7, "result": {}})
+        await reply.event(result(call))
+        await reply.event(result(call))
+        await reply.end()
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.send(2, "tools/call")
+        await wire.answer_to(2)
+        with anyio.fail_after(5):
+            await wire.sink.until(lambda: len(wire.sink.frames) == 4)
+        within = {stream for _, stream in wire.sink.frames[1:]}
+
+    assert within == {2}
+
+
+async def test_many_requests_at_once_each_get_their_own_answer() -> None:
+    script = Script()
+    gate = anyio.Event()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        if len([each for each in script_calls() if each.rpc_method == "tools/call"]) == 256:
+            gate.set()
+        await gate.wait()
+        if int(str(call.message["id"])) % 2:
+            await reply.json(result(call))
+        else:
+            await reply.start_events()
+            await reply.event(result(call))
+            await reply.end()
+
+    calls: list[HttpCall] = []
+
+    def script_calls() -> list[HttpCall]:
+        return calls
+
+    async with wired(script) as wire:
+        calls = wire.server.calls
+        await wire.initialize()
+        tickets = [wire.send(number, "tools/call") for number in range(2, 258)]
+        for ticket in tickets:
+            assert ticket.id is not None
+            await wire.answer_to(ticket.id)
+
+    assert {ticket.delivery for ticket in tickets} == {Delivery.ANSWERED}
+
+
+async def test_a_stream_that_stays_open_after_its_answer_is_closed_soon() -> None:
+    script = Script()
+    gone = anyio.Event()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.start_events()
+        await reply.event(result(call))
+        await reply.until_gone()
+        gone.set()
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.send(2, "tools/call")
+        await wire.answer_to(2)
+        with anyio.fail_after(5):
+            await gone.wait()
+
+
+@pytest.mark.requirement("H-8")
+@pytest.mark.requirement("N-8")
+@pytest.mark.parametrize(("version", "tells"), [("2025-11-25", False), ("2026-07-28", True)])
+async def test_giving_up_closes_the_stream_which_tells_a_server_only_since_2026(
+    version: str, *, tells: bool
+) -> None:
+    script = Script()
+    came, gone = anyio.Event(), anyio.Event()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        came.set()
+        await reply.until_gone()
+        gone.set()
+
+    async with wired(script) as wire:
+        await wire.initialize(version)
+        ticket = wire.send(2, "tools/call")
+        with anyio.fail_after(5):
+            await came.wait()
+            told = wire.transport.abandon(ticket)
+            await gone.wait()
+
+    assert told is tells
+
+
+@pytest.mark.requirement("H-6")
+async def test_what_the_server_says_in_its_own_stream_belongs_to_no_request() -> None:
+    script = Script()
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.start_events()
+        await reply.event(NOTICE)
+        await reply.until_gone()
+
+    async with wired(script) as wire:
+        await wire.initialize()
+
+        assert (await wire.sink.frame(1))[1] == 0
+
+
+@pytest.mark.requirement("H-6")
+async def test_a_server_need_not_offer_a_stream_of_its_own() -> None:
+    async with wired(Script()) as wire:
+        await wire.initialize()
+        wire.send(2, "tools/list")
+        await wire.answer_to(2)
+        with anyio.fail_after(5):
+            await wire.server.until(lambda: wire.server.of("GET"))
+        wire.send(3, "tools/list")
+        await wire.answer_to(3)
+        gets = wire.server.of("GET")
+
+    assert (len(gets), wire.sink.lost[0].args) == (1, ("the connection was closed",))
+
+
+@pytest.mark.requirement("H-9")
+@pytest.mark.requirement("S-9")
+async def test_the_servers_own_stream_is_resumed_by_its_own_last_id() -> None:
+    script = Script()
+    gets: list[str] = []
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        gets.append(call.headers.get("last-event-id", ""))
+        await reply.start_events()
+        await reply.event(NOTICE, id=f"own-{len(gets)}", retry=10)
+        await (reply.end() if len(gets) < 3 else reply.until_gone())
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        await wire.sink.frame(3)
+
+    assert gets == ["", "own-1", "own-2"]
+
+
+async def test_a_server_that_closes_its_own_stream_at_once_is_not_asked_for_ever() -> None:
+    script = Script()
+    gets: list[float] = []
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        gets.append(anyio.current_time())
+        await reply.start_events()
+        await reply.event(id=str(len(gets)), retry=0)
+        await reply.end()
+
+    limits = HttpTransportLimits(reconnects_max=4, retry_seconds_min=0.005)
+    async with wired(script, http_limits=limits) as wire:
+        await wire.initialize()
+        with anyio.fail_after(5):
+            await wire.server.until(lambda: len(gets) == 5)
+        for number in range(2, 12):  # longer than the next one would have been waited for
+            wire.send(number, "tools/list")
+            await wire.answer_to(number)
+            await anyio.wait_all_tasks_blocked()
+
+    pauses = [after - before for before, after in pairwise(gets)]
+    assert len(gets) == 5
+    assert pauses[3] > 2 * pauses[0]
+
+
+@pytest.mark.requirement("H-5")
+async def test_a_404_to_the_servers_own_stream_loses_the_session() -> None:
+    script = Script()
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(404)
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        with anyio.fail_after(5):
+            while not wire.transport.state.lost:
+                await anyio.lowlevel.checkpoint()
+        with pytest.raises(SessionLostError):
+            wire.send(2, "tools/list")
+
+
+@pytest.mark.requirement("H-5")
+async def test_a_new_initialize_begins_a_session_without_the_old_id() -> None:
+    script = Script()
+    ids = iter(["one", "two"])
+
+    @script.on("initialize")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.json(result(call), headers={"Mcp-Session-Id": next(ids)})
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        if call.headers.get("mcp-session-id") == "one":
+            await reply.send(404)
+        else:
+            await reply.json(result(call))
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        await wire.send(2, "tools/call").error()
+        wire.send(3, "initialize")
+        await wire.answer_to(3)
+        wire.transport.negotiated("2025-11-25")
+        wire.send(4, "tools/call")
+        await wire.answer_to(4)
+
+    seen: list[str | None] = [each.headers.get("mcp-session-id") for each in wire.server.of("POST")]
+    assert seen == [None, "one", "one", None, "two"]
+
+
+@pytest.mark.requirement("I17")
+async def test_what_an_old_session_hears_late_does_not_end_the_new_one() -> None:
+    script = Script()
+    came, go = anyio.Event(), anyio.Event()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        came.set()
+        await go.wait()
+        await reply.send(404)
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        late = wire.send(2, "tools/call")
+        with anyio.fail_after(5):
+            await came.wait()
+        wire.send(3, "initialize")
+        await wire.answer_to(3)
+        wire.transport.negotiated("2025-11-25")
+        go.set()
+        await late.error()
+        wire.send(4, "tools/list")
+
+        assert await wire.answer_to(4)
+
+
+@pytest.mark.requirement("N-10")
+@pytest.mark.requirement("N-2")
+async def test_since_2026_there_are_only_posts_and_no_session() -> None:
+    async with wired(Script()) as wire:
+        wire.send(1, "server/discover")
+        await wire.answer_to(1)
+        wire.transport.negotiated("2026-07-28")
+        wire.send(
+            2,
+            "tools/call",
+            name="caf\u00e9",
+            headers=[("Mcp-Param-Region", "eu")],
+        )
+        await wire.answer_to(2)
+
+    last = wire.server.calls[-1].headers
+    assert {each.method for each in wire.server.calls} == {"POST"}
+    assert "mcp-session-id" not in last
+    named = {name: value for name, value in last.items() if name.startswith("mcp-")}
+    assert named == {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "=?base64?Y2Fmw6k=?=",
+        "mcp-param-region": "eu",
+    }
+
+
+@pytest.mark.requirement("N-8")
+async def test_since_2026_a_broken_stream_is_not_resumed() -> None:
+    script, calls = resuming(cut=True)
+    async with wired(script) as wire:
+        wire.transport.negotiated("2026-07-28")
+        error = await wire.send(2, "tools/call").error()
+
+    assert isinstance(error, RemoteProtocolError)
+    assert (len(calls), wire.server.of("GET"), error.delivery) == (1, [], Delivery.MAYBE_SENT)
+
+
+# --------------------------------------------------------------------------------- redirects
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_the_stream_may_be_sent_elsewhere_within_its_origin(status: int) -> None:
+    script = Script()
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        if call.path == "/mcp":
+            await reply.send(status, headers={"Location": "/stream?a=b"})
+        else:
+            await reply.start_events()
+            await reply.event(NOTICE)
+            await reply.until_gone()
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        await wire.sink.frame(1)
+
+    assert [each.path for each in wire.server.of("GET")] == ["/mcp", "/stream?a=b"]
+
+
+async def test_nothing_is_sent_to_another_origin_whatever_a_redirect_says() -> None:
+    async def elsewhere(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(200)
+
+    script = Script()
+    async with serve_http(elsewhere) as other:
+
+        @script.on("GET")
+        async def _(call: HttpCall, reply: HttpReply) -> None:
+            await reply.send(307, headers={"Location": other.url})
+
+        async with wired(script, headers={"Authorization": "Bearer sesame"}) as wire:
+            await wire.initialize()
+            with anyio.fail_after(5):
+                await wire.server.until(lambda: wire.server.of("GET"))
+            wire.send(2, "tools/list")
+            await wire.answer_to(2)
+
+        assert (other.calls, other.connections) == ([], 0)
+
+
+async def test_redirects_that_turn_in_a_circle_end() -> None:
+    script = Script()
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(307, headers={"Location": call.path})
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        most = 1 + QUICK.redirects_max
+        with anyio.fail_after(5):
+            await wire.server.until(lambda: len(wire.server.of("GET")) == most)
+        for number in range(2, 6):
+            wire.send(number, "tools/list")
+            await wire.answer_to(number)
+        gets = wire.server.of("GET")
+
+    assert len(gets) == most
+
+
+# ------------------------------------------------------------------------------------ closing
+
+
+@pytest.mark.requirement("H-12")
+@pytest.mark.parametrize("status", [200, 204, 405, 404, 500])
+async def test_a_close_deletes_the_session_whatever_the_server_says_to_that(status: int) -> None:
+    script = Script()
+
+    @script.on("DELETE")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(status)
+
+    async with wired(script) as wire:
+        await wire.initialize()
+
+    assert len(wire.server.of("DELETE")) == 1
+
+
+@pytest.mark.requirement("I15")
+async def test_no_session_is_deleted_once_the_leave_is_gone() -> None:
+    async with wired(Script()) as wire:
+        await wire.initialize()
+        wire.session_guard.revoked = True
+
+    assert wire.server.of("DELETE") == []
+
+
+async def test_a_server_that_does_not_answer_the_delete_is_not_waited_for_long() -> None:
+    script = Script()
+
+    @script.on("DELETE")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.until_gone()
+
+    with anyio.fail_after(5):
+        async with wired(script) as wire:
+            await wire.initialize()
+
+
+@pytest.mark.parametrize("session_id", ["", "lost"])
+async def test_a_session_that_is_none_is_not_deleted(session_id: str) -> None:
+    script = Script(session_id=session_id)
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(404)
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        await wire.send(2, "tools/call").error()
+
+    assert wire.server.of("DELETE") == []
+
+
+async def test_a_close_ends_what_is_in_flight() -> None:
+    script = Script()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.until_gone()
+
+    tickets: list[Ticket] = []
+    async with wired(script) as wire:
+        await wire.initialize()
+        tickets += [wire.send(number, "tools/call") for number in range(2, 12)]
+        with anyio.fail_after(5):
+            await wire.server.until(lambda: len(wire.server.posts("tools/call")) == 10)
+
+    assert ({ticket.end for ticket in tickets}, len(wire.sink.lost)) == ({"lost"}, 1)
