@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
 
+from mcp_client.protocol.declaration import ClientCapabilities
+from mcp_client.protocol.elicitation import ElicitationAnswer, FormElicitation, UrlElicitation
 from mcp_client.protocol.errors import Delivery
+from mcp_client.protocol.peer_requests import ServerRequest
+from mcp_client.protocol.roots import Root
+from mcp_client.protocol.sampling import SamplingRefused, SamplingRequest, SamplingResult
 
-__all__ = ["SILENT", "UNGUARDED", "ClientObserver", "FrameSink", "SendGuard", "Ticket", "Transport"]
+__all__ = [
+    "NO_HANDLERS",
+    "SILENT",
+    "UNGUARDED",
+    "ClientObserver",
+    "FrameSink",
+    "Handlers",
+    "SendGuard",
+    "ServerRequestHandler",
+    "Ticket",
+    "Transport",
+]
+
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
 class SendGuard(Protocol):
@@ -155,6 +175,59 @@ class ClientObserver(Protocol):
     def answer_dropped(self, request_id: int) -> None:
         """A response arrived for which nobody waits (any more): it is not delivered."""
         ...
+
+
+class ServerRequestHandler(Protocol[RequestT_contra, AnswerT_co]):
+    """Answers a kind of request that servers make: with a person, a model, or a rule.
+
+    It runs in a task of its own, several at a time, for at most `handler_seconds_max`. It is
+    cancelled when the server takes its request back and when the connection ends. What it is
+    handed is the server's word: untrusted and bounded. What it raises is told to `on_error`; the
+    server learns only that its request failed.
+    """
+
+    async def __call__(self, request: RequestT_contra, /) -> AnswerT_co:
+        """Return the answer; it goes out under the connection's own guard."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handlers:
+    """What a server may ask of this client. What has no handler is not declared, and refused.
+
+    Attributes:
+        roots: what `roots/list` answers with; `Client.set_roots` changes it. None: not declared.
+        sampling: makes a model's turn, or refuses to.
+        sampling_tools: whether `sampling` can deal with tools.
+        elicitation_form: has a form filled in.
+        elicitation_url: asks for consent, and opens an address out of the model's sight.
+        on_visited: called with the id of a visit, in a step of its own, when the server tells
+            that it is complete.
+        on_error: called with a request and what its handler raised.
+    """
+
+    roots: Sequence[Root] | None = None
+    sampling: ServerRequestHandler[SamplingRequest, SamplingResult | SamplingRefused] | None = None
+    sampling_tools: bool = False
+    elicitation_form: ServerRequestHandler[FormElicitation, ElicitationAnswer] | None = None
+    elicitation_url: ServerRequestHandler[UrlElicitation, ElicitationAnswer] | None = None
+    on_visited: Callable[[str], object] | None = None
+    on_error: Callable[[ServerRequest, Exception], object] | None = None
+
+    @property
+    def capabilities(self) -> ClientCapabilities:
+        """What is declared: exactly what there is a handler for."""
+        return ClientCapabilities(
+            roots=self.roots is not None,
+            sampling=self.sampling is not None,
+            sampling_tools=self.sampling is not None and self.sampling_tools,
+            elicitation_form=self.elicitation_form is not None,
+            elicitation_url=self.elicitation_url is not None,
+        )
+
+
+NO_HANDLERS: Final = Handlers()
+"""A server may ask nothing but ping."""
 
 
 class _Silent:

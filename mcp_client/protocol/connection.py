@@ -12,6 +12,7 @@ from mcp_client.protocol.capabilities import (
     notification_allowed,
     request_allowed,
 )
+from mcp_client.protocol.declaration import NOTHING_DECLARED, ClientCapabilities, client_info
 from mcp_client.protocol.errors import (
     Delivery,
     HandshakeError,
@@ -39,11 +40,9 @@ from mcp_client.protocol.jsonrpc import (
     read_message,
 )
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.tools import cut_text
+from mcp_client.protocol.texts import cut_text
 from mcp_client.protocol.versions import (
     BATCHING_VERSION,
-    CLIENT_NAME,
-    CLIENT_VERSION,
     PREFERRED_VERSION,
     SUPPORTED_VERSIONS,
 )
@@ -56,6 +55,7 @@ __all__ = [
     "OutgoingRequest",
     "ServerInfo",
     "Step",
+    "read_server_info",
 ]
 
 INITIALIZE_ID: Final = 1
@@ -83,6 +83,7 @@ class Step(Enum):
     """`notifications/initialized`."""
     REQUEST = "request"
     CANCEL = "cancel"
+    NOTIFY = "notify"
     ANSWER = "answer"
     """An answer to a request of the server; ping comes before the handshake is over too."""
     CLOSE = "close"
@@ -98,6 +99,7 @@ TRANSITIONS: Final[Mapping[tuple[ConnectionState, Step], ConnectionState]] = {
     (ConnectionState.READY, Step.ANNOUNCE): ConnectionState.READY,
     (ConnectionState.READY, Step.REQUEST): ConnectionState.READY,
     (ConnectionState.READY, Step.CANCEL): ConnectionState.READY,
+    (ConnectionState.READY, Step.NOTIFY): ConnectionState.READY,
     (ConnectionState.READY, Step.ANSWER): ConnectionState.READY,
     (ConnectionState.READY, Step.CLOSE): ConnectionState.CLOSED,
     (ConnectionState.CLOSED, Step.CLOSE): ConnectionState.CLOSED,
@@ -125,15 +127,29 @@ class ClientConnection:
     """The client's side of one connection, from `initialize` to its end.
 
     Attributes that the handshake sets stand at their defaults until it is over.
+
+    Args:
+        limits: the bounds of the connection.
+        server: the host's label of the server, for errors.
+        declared: what the server may ask of the client. What the negotiated version knows of it
+            is `negotiated`: nothing before the handshake is over.
     """
 
-    def __init__(self, limits: ClientLimits, *, server: str = "") -> None:
+    def __init__(
+        self,
+        limits: ClientLimits,
+        *,
+        server: str = "",
+        declared: ClientCapabilities = NOTHING_DECLARED,
+    ) -> None:
         self._limits = limits
         self._server = server
+        self._declared = declared
         self._state = ConnectionState.NEW
         self._last_id = 0
         self.protocol_version = ""
         self.capabilities = ServerCapabilities()
+        self.negotiated = NOTHING_DECLARED
         self.server_info = ServerInfo()
         self.instructions = ""
 
@@ -155,8 +171,8 @@ class ClientConnection:
         self._last_id = INITIALIZE_ID
         params = {
             "protocolVersion": PREFERRED_VERSION,
-            "capabilities": {},  # nothing is declared: a server may ask nothing but ping
-            "clientInfo": {"name": CLIENT_NAME, "version": CLIENT_VERSION},
+            "capabilities": self._declared.declared(),
+            "clientInfo": client_info(),
         }
         return OutgoingRequest(
             INITIALIZE_ID, _request(INITIALIZE_ID, b"initialize", encode(params))
@@ -206,15 +222,22 @@ class ClientConnection:
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
         return encode(message)
 
-    def frame_answer(self, request_id: RequestId) -> bytes:
-        """Answer a request of the server with an empty result: all that `ping` asks for."""
-        self._take(Step.ANSWER)
-        return encode({"jsonrpc": "2.0", "id": request_id, "result": {}})
+    def frame_notification(self, method: str) -> bytes:
+        """Tell the server something that needs no params. Only when the connection is ready."""
+        self._take(Step.NOTIFY)
+        return encode({"jsonrpc": "2.0", "method": method})
 
-    def frame_refusal(self, request_id: RequestId) -> bytes:
-        """Answer a request of the server that needs a capability that was not declared."""
+    def frame_answer(self, request_id: RequestId, result: Mapping[str, object]) -> bytes:
+        """Answer a request of the server. Raises LocalProtocolError if the result is no JSON."""
+        message = {"jsonrpc": "2.0", "id": request_id, "result": result}
+        frame = encode(message, depth_max=self._limits.nesting_depth_max)
         self._take(Step.ANSWER)
-        error = {"code": -32601, "message": "method not found"}
+        return frame
+
+    def frame_refusal(self, request_id: RequestId, code: int, message: str) -> bytes:
+        """Answer a request of the server with an error."""
+        self._take(Step.ANSWER)
+        error = {"code": code, "message": message}
         return encode({"jsonrpc": "2.0", "id": request_id, "error": error})
 
     def close(self) -> None:
@@ -251,7 +274,7 @@ class ClientConnection:
 
     def _event(self, message: Message) -> Event:
         if isinstance(message, NotificationReceived):
-            if notification_allowed(message.method, self.capabilities):
+            if self._is_negotiated(message.method):
                 return message
             return PeerViolation(
                 kind=Violation.UNDECLARED_NOTIFICATION, detail="a notification not negotiated"
@@ -267,6 +290,11 @@ class ClientConnection:
                 return self._reject(f"the answer to initialize is malformed: {message.detail}")
             case _:
                 return message
+
+    def _is_negotiated(self, notification: str) -> bool:
+        if notification == "notifications/elicitation/complete":
+            return self.negotiated.elicitation_url
+        return notification_allowed(notification, self.capabilities)
 
     # ----------------------------------------------------------------------------- handshake
 
@@ -289,7 +317,10 @@ class ClientConnection:
         self._take(Step.ACCEPT)
         self.protocol_version = version
         self.capabilities = ServerCapabilities.parse(capabilities, version=version)
-        self.server_info = self._read_info(as_object(members.get("serverInfo")) or {})
+        self.negotiated = self._declared.at(version)
+        self.server_info = read_server_info(
+            as_object(members.get("serverInfo")) or {}, self._limits
+        )
         instructions = members.get("instructions")
         if isinstance(instructions, str):
             self.instructions = cut_text(instructions, self._limits.instructions_chars_max)
@@ -301,14 +332,6 @@ class ClientConnection:
             detail, server=self._server, stage="handshake", delivery=Delivery.ANSWERED
         )
         return HandshakeFailed(INITIALIZE_ID, error)
-
-    def _read_info(self, members: Mapping[str, object]) -> ServerInfo:
-        texts = {
-            name: cut_text(value, self._limits.name_chars_max)
-            for name in ("name", "version", "title")
-            if isinstance(value := members.get(name), str)
-        }
-        return ServerInfo(**texts)
 
     # ------------------------------------------------------------------------------- helpers
 
@@ -339,6 +362,16 @@ class ClientConnection:
         rest = params[1:]
         meta = b'{"_meta":{"progressToken":%d}' % token
         return meta + rest if rest == b"}" else meta + b"," + rest
+
+
+def read_server_info(members: Mapping[str, object], limits: ClientLimits) -> ServerInfo:
+    """Read what a server calls itself. What is malformed is left out."""
+    texts = {
+        name: cut_text(value, limits.name_chars_max)
+        for name in ("name", "version", "title")
+        if isinstance(value := members.get(name), str)
+    }
+    return ServerInfo(**texts)
 
 
 def _is_initialize(request_id: RequestId | None) -> bool:

@@ -14,6 +14,7 @@ __all__ = [
     "McpError",
     "PeerError",
     "RemoteProtocolError",
+    "ResourceNotFoundError",
     "ServerGoneError",
     "StartError",
     "UnsupportedVersionError",
@@ -116,6 +117,13 @@ class PeerError(McpError):
         self.code = code
         self.peer_message = peer_message
         self.data = data
+
+
+class ResourceNotFoundError(PeerError):
+    """The server answered a read or a subscription with one of the codes for a missing resource.
+
+    -32002 says so; -32602 says it too (MCP 2026-07-28), and stands for any wrong parameter.
+    """
 
 
 class ServerGoneError(McpError):

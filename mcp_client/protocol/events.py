@@ -14,6 +14,7 @@ __all__ = [
     "Event",
     "HandshakeFailed",
     "InitializeAnswered",
+    "ListKind",
     "NotificationReceived",
     "PeerViolation",
     "RequestId",
@@ -24,6 +25,15 @@ __all__ = [
 
 RequestId: TypeAlias = int | str
 """What JSON-RPC lets an id be. Ours are integers; a server's may be either."""
+
+
+class ListKind(Enum):
+    """What a server has lists of, and may tell changes of."""
+
+    TOOLS = "tools"
+    RESOURCES = "resources"
+    """Templates with them."""
+    PROMPTS = "prompts"
 
 
 class Violation(Enum):
@@ -47,6 +57,14 @@ class Violation(Enum):
     """A notification of a kind that was not negotiated."""
     UNKNOWN_PROGRESS = "unknown_progress"
     """Progress of a request that has ended or asked for none, or that does not increase."""
+    UNASKED_NOTICE = "unasked_notice"
+    """News of a resource without a subscription, or of a visit that nobody was asked for."""
+    TOO_MANY_MESSAGES = "too_many_messages"
+    """A log message over the rate, or malformed: not passed on."""
+    REPEATED_REQUEST = "repeated_request"
+    """A request under the id of one that is still being worked on: not answered."""
+    REQUEST = "request"
+    """A request, in a version in which servers make none: not answered."""
     TOO_MANY_REQUESTS = "too_many_requests"
     """A request while too many answers wait to be written: not answered."""
 

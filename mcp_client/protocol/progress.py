@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.tools import cut_text
+from mcp_client.protocol.texts import cut_text
 
 __all__ = ["Progress", "read_progress"]
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import binascii
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
 
+from mcp_client.protocol.content import checked_block
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
 
-__all__ = ["QUARANTINED", "ToolResult", "read_tool_result"]
-
-QUARANTINED: Final = "quarantined"
-"""The `type` of a block that stands where a malformed one was; its `reason` is our own text."""
+__all__ = ["ToolResult", "read_tool_result"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +25,14 @@ class ToolResult:
             null and false are values.
         has_structured: whether the server sent `structuredContent`.
         is_error: the tool says that it failed.
+        meta: `_meta`, as decoded.
     """
 
     blocks: tuple[Mapping[str, object], ...]
     structured: object = None
     has_structured: bool = False
     is_error: bool = False
+    meta: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
     def text(self) -> str:
@@ -60,74 +59,13 @@ def read_tool_result(result: object, limits: ClientLimits, *, server: str = "") 
     if not isinstance(is_error, bool | None):
         raise _broken("isError is true or false", server)
     return ToolResult(
-        blocks=tuple([_checked(block) for block in blocks]),
+        blocks=tuple([checked_block(block) for block in blocks]),
         structured=members.get("structuredContent"),
         has_structured=has_structured,
         is_error=is_error is True,
+        meta=as_object(members.get("_meta")) or {},
     )
 
 
 def _broken(detail: str, server: str) -> RemoteProtocolError:
     return RemoteProtocolError(detail, server=server, stage="receive", delivery=Delivery.ANSWERED)
-
-
-def _checked(block: object) -> Mapping[str, object]:
-    members = as_object(block)
-    if members is None:
-        return _quarantine("a content block is an object")
-    kind = members.get("type")
-    check = _CHECKS.get(kind) if isinstance(kind, str) else None
-    if check is None:
-        return _quarantine("a content block of an unknown type")
-    reason = check(members)
-    annotations = members.get("annotations")
-    if not reason and annotations is not None and as_object(annotations) is None:
-        reason = "the annotations of a content block are an object"
-    return _quarantine(reason) if reason else members
-
-
-def _quarantine(reason: str) -> Mapping[str, object]:
-    return {"type": QUARANTINED, "reason": reason}
-
-
-def _fault_of_text(block: Mapping[str, object]) -> str:
-    return "" if isinstance(block.get("text"), str) else "a text block has a text"
-
-
-def _fault_of_media(block: Mapping[str, object]) -> str:
-    if not isinstance(block.get("mimeType"), str):
-        return "an image or audio block has a mimeType"
-    return "" if _is_base64(block.get("data")) else "an image or audio block has base64 data"
-
-
-def _fault_of_link(block: Mapping[str, object]) -> str:
-    has_both = isinstance(block.get("uri"), str) and isinstance(block.get("name"), str)
-    return "" if has_both else "a resource link has a uri and a name"
-
-
-def _fault_of_resource(block: Mapping[str, object]) -> str:
-    resource = as_object(block.get("resource"))
-    if resource is None or not isinstance(resource.get("uri"), str):
-        return "an embedded resource has a uri"
-    if isinstance(resource.get("text"), str):
-        return ""
-    return "" if _is_base64(resource.get("blob")) else "an embedded resource has a text or a blob"
-
-
-def _is_base64(value: object) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        binascii.a2b_base64(value, strict_mode=True)
-    except ValueError:  # binascii.Error is one, and so is what is not ASCII
-        return False
-    return True
-
-
-_CHECKS: Final[Mapping[str, Callable[[Mapping[str, object]], str]]] = {
-    "text": _fault_of_text,
-    "image": _fault_of_media,
-    "audio": _fault_of_media,
-    "resource_link": _fault_of_link,
-    "resource": _fault_of_resource,
-}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
+from mcp_client.protocol.items import Item, Quarantined, fault_of_id, fault_of_texts, item_fields
 from mcp_client.protocol.jsonrpc import as_object, canonical
 from mcp_client.protocol.limits import ClientLimits
 
-__all__ = ["CUT_MARK", "QuarantinedTool", "Tool", "cut_text", "read_tool"]
-
-CUT_MARK: Final = " […cut]"
-"""Stands at the end of a server's text that was over its bound."""
+__all__ = ["QuarantinedTool", "Tool", "read_tool"]
 
 _DIALECTS: Final = frozenset(
     {
@@ -23,82 +20,52 @@ _DIALECTS: Final = frozenset(
 )
 
 
+QuarantinedTool = Quarantined
+"""A tool that cannot be used, and why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """One tool of one server. All of it is the server's word: untrusted, and bounded.
+class Tool(Item):
+    """One tool of one server.
 
     Attributes:
         name: the raw name, case-sensitive; unique in its listing.
-        title: for people; empty if there is none.
-        description: cut at `description_chars_max`, and then it ends in `CUT_MARK`.
-        annotations: hints about behaviour. They never decide anything.
-        definition: the whole definition as the server sent it, in canonical form.
-        digest: SHA-256 of `definition`, in hexadecimal: what an approval is pinned to.
         schema_span: where in `definition` the input schema stands.
     """
 
     name: str
-    title: str = ""
-    description: str = ""
-    annotations: Mapping[str, object] = field(default_factory=dict[str, object])
-    definition: bytes = field(repr=False)
-    digest: str
     schema_span: slice = field(repr=False, hash=False)
 
     @property
     def input_schema(self) -> bytes:
-        """The input schema in canonical form, every keyword kept; parsed by who needs it."""
+        """The input schema in canonical form, every keyword kept; parsed by who needs it.
+
+        Nothing in it is resolved, fetched or run: references and regular expressions are text.
+        """
         return self.definition[self.schema_span]
 
 
-@dataclass(frozen=True, slots=True)
-class QuarantinedTool:
-    """A tool that cannot be used, and why. `name` is empty if it has none that can be shown.
-
-    The reason is our own text; nothing that the server wrote is in it.
-    """
-
-    name: str
-    reason: str
-
-
-def read_tool(definition: object, limits: ClientLimits) -> Tool | QuarantinedTool:
+def read_tool(definition: object, limits: ClientLimits) -> Tool | Quarantined:
     """Read one element of `tools`, as decoded: its depth and texts are within bounds already.
 
     Never raises for what a server sent: one bad tool does not harm the others.
     """
     members = as_object(definition)
     if members is None:
-        return QuarantinedTool("", "the definition is not an object")
+        return Quarantined("", "the definition is not an object")
     name = members.get("name")
-    if not isinstance(name, str) or not name:
-        return QuarantinedTool("", "it has no name")
-    if len(name) > limits.name_chars_max:
-        return QuarantinedTool("", f"its name has more than {limits.name_chars_max} characters")
-    if not name.isprintable():
-        return QuarantinedTool("", "its name holds characters that cannot be shown")
-    reason = _fault_of_texts(members) or _fault_of_schema(members.get("inputSchema"))
+    reason = fault_of_id("name", name, limits.name_chars_max)
+    if reason or not isinstance(name, str):
+        return Quarantined("", reason)
+    schema = members.get("inputSchema")
+    reason = fault_of_texts(members) or _fault_of_schema(schema)
     if reason:
-        return QuarantinedTool(name, reason)
+        return Quarantined(name, reason)
     whole, schema_span = _canonical_parts(members)
-    if schema_span.stop - schema_span.start > limits.schema_bytes_max:
-        return QuarantinedTool(name, f"its schema has more than {limits.schema_bytes_max} bytes")
-    return Tool(
-        name=name,
-        title=cut_text(_text(members, "title"), limits.name_chars_max),
-        description=cut_text(_text(members, "description"), limits.description_chars_max),
-        annotations=as_object(members.get("annotations")) or {},
-        definition=whole,
-        digest=hashlib.sha256(whole).hexdigest(),
-        schema_span=schema_span,
-    )
-
-
-def cut_text(text: str, chars_max: int) -> str:
-    """Return a server's text within its bound, the mark of the cut included."""
-    if len(text) <= chars_max:
-        return text
-    return text[: max(0, chars_max - len(CUT_MARK))] + CUT_MARK
+    reason = _fault_of_size(schema, whole, schema_span, limits)
+    if reason:
+        return Quarantined(name, reason)
+    return Tool(name=name, schema_span=schema_span, **item_fields(members, limits, whole))
 
 
 def _canonical_parts(members: Mapping[str, object]) -> tuple[bytes, slice]:
@@ -116,19 +83,36 @@ def _canonical_parts(members: Mapping[str, object]) -> tuple[bytes, slice]:
     return bytes(text), slice(start, end)
 
 
-def _text(members: Mapping[str, object], name: str) -> str:
-    text = members.get(name)
-    return text if isinstance(text, str) else ""
+def _fault_of_size(schema: object, whole: bytes, span: slice, limits: ClientLimits) -> str:
+    if len(whole) > limits.definition_bytes_max:
+        return f"its definition has more than {limits.definition_bytes_max} bytes"
+    if span.stop - span.start > limits.schema_bytes_max:
+        return f"its schema has more than {limits.schema_bytes_max} bytes"
+    ends = span.start, span.stop
+    objects, arrays = whole.count(b"{", *ends), whole.count(b"[", *ends)
+    # brackets inside of texts are counted as well: only what looks too large is looked through
+    if objects > limits.schema_objects_max or objects + arrays > limits.schema_depth_max:
+        return _fault_of_structure(schema, limits)
+    return ""
 
 
-def _fault_of_texts(members: Mapping[str, object]) -> str:
-    # null is what some servers write where they mean nothing
-    for name in ("title", "description"):
-        if not isinstance(members.get(name), str | None):
-            return f"its {name} is not a text"
-    annotations = members.get("annotations")
-    if annotations is not None and as_object(annotations) is None:
-        return "its annotations are not an object"
+def _fault_of_structure(schema: object, limits: ClientLimits) -> str:
+    level: list[object] = [schema]
+    depth = objects = 0
+    while level:
+        below: list[object] = []
+        for each in level:
+            if isinstance(each, dict):
+                objects += 1
+                below.extend(cast("dict[str, object]", each).values())
+            else:
+                below.extend(cast("list[object]", each))
+        if objects > limits.schema_objects_max:
+            return f"its schema has more than {limits.schema_objects_max} objects"
+        depth += 1
+        if depth > limits.schema_depth_max:
+            return f"its schema is nested more than {limits.schema_depth_max} deep"
+        level = [each for each in below if isinstance(each, dict | list)]
     return ""
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from mcp_client.net.reactor import Reactor, TimerHandle
-from mcp_client.ports import SILENT, ClientObserver, SendGuard, Transport
+from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard, Transport
 from mcp_client.protocol.connection import INITIALIZE_ID, ClientConnection
+from mcp_client.protocol.elicitation import UrlElicitationRequiredError
 from mcp_client.protocol.errors import (
     CallCancelledError,
     CallTimeoutError,
     Delivery,
+    FrameTooLargeError,
     LocalProtocolError,
     McpError,
-    PeerError,
     RemoteProtocolError,
     ServerGoneError,
 )
@@ -33,74 +34,25 @@ from mcp_client.protocol.events import (
     Violation,
 )
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.progress import Progress, read_progress
-from mcp_client.protocol.tools import cut_text
+from mcp_client.protocol.peer_errors import peer_error
+from mcp_client.protocol.peer_requests import Refusal
+from mcp_client.protocol.progress import Progress
+from mcp_client.session.bulletin import Bulletin
+from mcp_client.session.desk import Outcome, PeerDesk
+from mcp_client.session.notices import Notice
 from mcp_client.session.pending import PendingRequest
+from mcp_client.session.progressing import ProgressBook, Progressing
 
 __all__ = ["ClientSession"]
 
 _NOISE: Final = (Violation.NOT_JSON, Violation.MALFORMED)
 
 
-class _Progressing:
-    """A request that asked for progress: whom to tell, and how far the clock may be moved."""
-
-    __slots__ = ("done", "latest", "pending", "seconds", "tell")
-
-    def __init__(
-        self,
-        pending: PendingRequest,
-        tell: Callable[[Progress], object],
-        *,
-        seconds: float,
-        latest: float,
-    ) -> None:
-        self.pending = pending
-        self.tell = tell
-        self.seconds = seconds
-        self.latest = latest
-        self.done = -math.inf
-
-
-class _Notice:
-    """The ticket of a frame for which nobody waits. `over` is called once it can leave no more."""
-
-    __slots__ = ("_over", "bytes_sent", "delivery", "method", "settled")
-    id: int | None = None
-    name: str = ""
-    headers: Sequence[tuple[str, str]] = ()
-
-    def __init__(
-        self, method: str = "", *, over: Callable[[Exception | None], object] | None = None
-    ) -> None:
-        self.method = method
-        self.delivery = Delivery.NOT_SENT
-        self.bytes_sent = 0
-        self.settled = False
-        self._over = over
-
-    def refused(self, error: Exception) -> None:
-        if self._over is not None:
-            self._over(error)
-
-    def written(self) -> None:
-        if self._over is not None:
-            self._over(None)
-
-    def failed(self, error: Exception) -> None:
-        if self._over is not None:
-            self._over(error)
-
-    def lost(self) -> None:
-        pass  # `connection_lost` ends everything
-
-
 class ClientSession:
     """Requests to one server and their answers, each to its own caller.
 
-    `on_tools_changed`, if set, is called in a step of its own, once for all changes that the
-    server told before that step, and only if it declared that it tells. `on_lost`, if set, is
-    called once the connection is over and every request has ended.
+    `on_lost`, if set, is called once the connection is over and every request has ended. What the
+    server tells unasked goes to `bulletin`, what it asks to `desk`.
 
     It is the transport's `FrameSink`: a frame is decoded and its caller woken in the same step.
     What a server does wrong is counted in `violations` and ends at most the request concerned.
@@ -113,6 +65,7 @@ class ClientSession:
         limits: the bounds of the connection.
         server: the host's label of the server, for errors.
         cancel_guard: leave to tell the server that a request was given up; `guard` if None.
+        handlers: what the server may ask of us.
     """
 
     def __init__(
@@ -125,20 +78,25 @@ class ClientSession:
         limits: ClientLimits | None = None,
         server: str = "",
         cancel_guard: SendGuard | None = None,
+        handlers: Handlers = NO_HANDLERS,
     ) -> None:
         self.reactor = reactor
         self.observer = observer
         self.guard = guard
-        self.on_tools_changed: Callable[[], object] | None = None
         self.on_lost: Callable[[], object] | None = None
         self.limits = limits or ClientLimits()
         self.server = server
-        self.connection = ClientConnection(self.limits, server=server)
+        self.connection = ClientConnection(
+            self.limits, server=server, declared=handlers.capabilities
+        )
+        self.bulletin = Bulletin(reactor, self.limits)
+        self.desk = PeerDesk(
+            handlers, reactor=reactor, limits=self.limits, server=server, answer=self._answer
+        )
         self._transport = transport
         self._cancel_guard = guard if cancel_guard is None else cancel_guard
-        self._tools_change_due = False
         self._entries: dict[int, PendingRequest] = {}
-        self._progressing: dict[int, _Progressing] = {}
+        self._progressing = ProgressBook(self.limits)
         self._answers_waiting = 0
         self._violations: Counter[Violation] = Counter()
         self._handshake: PendingRequest | None = None
@@ -231,9 +189,7 @@ class ClientSession:
         self._send(pending, frame, guard)
         if on_progress is not None:
             latest = now + max(seconds, self.limits.progress_seconds_max)
-            self._progressing[request_id] = _Progressing(
-                pending, on_progress, seconds=seconds, latest=latest
-            )
+            self._progressing.add(Progressing(pending, on_progress, seconds=seconds, latest=latest))
         return pending
 
     def cancel(self, pending: PendingRequest, *, guard: SendGuard, reason: str = "") -> None:
@@ -249,8 +205,15 @@ class ClientSession:
         pending.told = True
         if self._transport.abandon(pending):
             return
-        notice = _Notice("notifications/cancelled")
+        notice = Notice("notifications/cancelled")
         self._send_notice(self.connection.frame_cancelled(pending.id, reason), guard, notice)
+
+    def notify(self, method: str) -> None:
+        """Tell the server something that needs no params, under the session's guard.
+
+        Raises LocalProtocolError if the connection is not ready.
+        """
+        self._send_notice(self.connection.frame_notification(method), self.guard, Notice(method))
 
     def close(self) -> None:
         """End every pending request and take no more. The transport is closed by its owner."""
@@ -263,8 +226,7 @@ class ClientSession:
     def forget(self, pending: PendingRequest) -> None:
         """Take a request that has ended out of the books."""
         self._entries.pop(pending.id, None)
-        if self._progressing:
-            self._progressing.pop(pending.id, None)
+        self._progressing.forget(pending.id)
 
     def give_up(self, pending: PendingRequest) -> None:
         """End a request whose task was cancelled, and tell the server."""
@@ -303,6 +265,8 @@ class ClientSession:
         if self._lost is not None:
             return
         self._lost = error
+        self.desk.close()
+        self.bulletin.close()
         self.connection.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -353,51 +317,64 @@ class ClientSession:
     def _error_received(self, event: ErrorReceived, within: int | None) -> None:
         pending = self._awaiting(event.request_id, within)
         if pending is not None:
-            message = cut_text(event.message, self.limits.peer_message_chars_max)
-            pending.reject(
-                PeerError(
-                    code=event.code, peer_message=message, data=event.data, server=self.server
-                )
+            error = peer_error(
+                event,
+                pending.method,
+                self.connection.negotiated,
+                self.limits,
+                server=self.server,
             )
+            if isinstance(error, UrlElicitationRequiredError):
+                self.desk.expect_visits(error.elicitations)
+            pending.reject(error)
 
     def _notification_received(self, event: NotificationReceived) -> None:
-        if event.method == "notifications/progress":
-            self._progress_received(event.params)
-        elif event.method == "notifications/tools/list_changed" and not self._tools_change_due:
-            self._tools_change_due = True
-            self.reactor.soon(self._tell_tools_changed)
+        match event.method:
+            case "notifications/progress":
+                violation = self._progress_received(event.params)
+            case "notifications/cancelled":
+                violation = self.desk.withdraw(event.params.get("requestId"))
+            case "notifications/elicitation/complete":
+                violation = self.desk.visited(event.params.get("elicitationId"))
+            case _:
+                violation = self.bulletin.take(event.method, event.params)
+        if violation is not None:
+            self._violations[violation] += 1
 
-    def _tell_tools_changed(self) -> None:
-        self._tools_change_due = False
-        if self.on_tools_changed is not None and self._lost is None:
-            self.on_tools_changed()
-
-    def _progress_received(self, params: Mapping[str, object]) -> None:
-        token = params.get("progressToken")
-        # true is equal to 1 as a key, and is no token
-        entry = self._progressing.get(token) if type(token) is int else None
-        progress = read_progress(params, self.limits)
-        if entry is None or progress is None or not progress.done > entry.done:
-            self._violations[Violation.UNKNOWN_PROGRESS] += 1
-            return
-        entry.done = progress.done
-        pending = entry.pending
-        pending.deadline = min(self.reactor.now() + entry.seconds, entry.latest)
+    def _progress_received(self, params: Mapping[str, object]) -> Violation | None:
+        found = self._progressing.take(params, self.reactor.now())
+        if found is None:
+            return Violation.UNKNOWN_PROGRESS
+        entry, progress = found
         try:
             entry.tell(progress)
         except Exception as error:  # noqa: BLE001  # it ends the request of whoever handed it in
-            pending.fail(error)
-            self.cancel(pending, guard=self._cancel_guard, reason="given up")
+            entry.pending.fail(error)
+            self.cancel(entry.pending, guard=self._cancel_guard, reason="given up")
+        return None
 
     def _request_received(self, event: RequestReceived) -> None:
         if self._answers_waiting >= self.limits.peer_requests_max:
-            self._violations[Violation.TOO_MANY_REQUESTS] += 1
-            return
-        connection = self.connection
-        ping = event.method == "ping"
-        frame = (connection.frame_answer if ping else connection.frame_refusal)(event.request_id)
+            violation: Violation | None = Violation.TOO_MANY_REQUESTS
+        else:
+            violation = self.desk.take(event, self.connection.negotiated)
+        if violation is not None:
+            self._violations[violation] += 1
+
+    def _answer(self, request_id: RequestId, outcome: Outcome) -> None:
+        """Send the answer to a request of the server. Raises McpError if it cannot be a frame."""
+        if isinstance(outcome, Refusal):
+            frame = self.connection.frame_refusal(request_id, outcome.code, outcome.message)
+        else:
+            frame = self.connection.frame_answer(request_id, outcome)
+        if len(frame) > self.limits.frame_bytes_max:
+            raise FrameTooLargeError(
+                f"an answer has more than {self.limits.frame_bytes_max} bytes",
+                server=self.server,
+                stage="send",
+            )
         self._answers_waiting += 1
-        if not self._send_notice(frame, self.guard, _Notice(over=self._answer_over)):
+        if not self._send_notice(frame, self.guard, Notice(over=self._answer_over)):
             self._answers_waiting -= 1
 
     def _answer_over(self, _error: Exception | None) -> None:
@@ -437,7 +414,7 @@ class ClientSession:
                 pending.fail(error)
 
         self._transport.negotiated(self.connection.protocol_version)
-        notice = _Notice("notifications/initialized", over=over)
+        notice = Notice("notifications/initialized", over=over)
         self._send_notice(self.connection.frame_initialized(), self.guard, notice)
 
     # ------------------------------------------------------------------------------ outgoing
@@ -448,7 +425,7 @@ class ClientSession:
         if pending.deadline < self._timer_at:
             self._arm(pending.deadline)
 
-    def _send_notice(self, frame: bytes, guard: SendGuard, notice: _Notice) -> bool:
+    def _send_notice(self, frame: bytes, guard: SendGuard, notice: Notice) -> bool:
         try:
             self._transport.send(frame, guard, notice)
         except McpError:

@@ -468,7 +468,7 @@ async def test_changes_are_told_to_who_goes_through_them_until_the_connection_en
     turns: list[int] = []
     with anyio.fail_after(5):
         async with (
-            connect(server, guard=UNGUARDED, on_tools_changed=lambda: turns.append(0)) as client,
+            connect(server, guard=UNGUARDED, on_list_changed=lambda _: turns.append(0)) as client,
             anyio.create_task_group() as group,
         ):
 

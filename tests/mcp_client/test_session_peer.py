@@ -13,7 +13,7 @@ from mcp_client.protocol.errors import (
     ServerGoneError,
     UnsupportedVersionError,
 )
-from mcp_client.protocol.events import Violation
+from mcp_client.protocol.events import ListKind, Violation
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.testing import ScriptedServer
 from tests.mcp_client.kit import Bench, RefusalError, new_bench, open_bench
@@ -104,8 +104,8 @@ async def test_an_answer_for_which_there_is_no_room_is_dropped_and_not_counted_a
 
 async def test_changes_of_the_tools_are_told_once_for_all_of_a_step() -> None:
     bench = await open_bench()
-    told: list[int] = []
-    bench.session.on_tools_changed = lambda: told.append(len(told))
+    told: list[ListKind] = []
+    bench.session.bulletin.on_list_changed = told.append
 
     for _ in range(5):
         bench.server.notify("notifications/tools/list_changed")
@@ -114,14 +114,14 @@ async def test_changes_of_the_tools_are_told_once_for_all_of_a_step() -> None:
     bench.server.notify("notifications/tools/list_changed")
     bench.reactor.run()
 
-    assert told == [0, 1]
+    assert told == [ListKind.TOOLS, ListKind.TOOLS]
 
 
 @pytest.mark.requirement("F-25")
 async def test_a_change_that_the_server_has_not_declared_is_not_told() -> None:
     bench = await open_bench(ScriptedServer(capabilities={"tools": {}}))
-    told: list[int] = []
-    bench.session.on_tools_changed = lambda: told.append(1)
+    told: list[ListKind] = []
+    bench.session.bulletin.on_list_changed = told.append
 
     bench.server.notify("notifications/tools/list_changed")
     bench.reactor.run()

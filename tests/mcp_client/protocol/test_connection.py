@@ -29,7 +29,7 @@ from mcp_client.protocol.events import (
 )
 from mcp_client.protocol.jsonrpc import as_object, decode, encode
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.versions import CLIENT_VERSION, SUPPORTED_VERSIONS, UPCOMING_VERSION
+from mcp_client.protocol.versions import CLIENT_VERSION, MODERN_VERSION, SUPPORTED_VERSIONS
 
 LIMITS = ClientLimits()
 ALL_CAPABILITIES = {
@@ -79,7 +79,8 @@ ASKED: dict[Step, Callable[[ClientConnection], object]] = {
     Step.ANNOUNCE: lambda c: c.frame_initialized(),
     Step.REQUEST: lambda c: c.frame_request("ping", b"{}"),
     Step.CANCEL: lambda c: c.frame_cancelled(1),
-    Step.ANSWER: lambda c: c.frame_answer(1),
+    Step.NOTIFY: lambda c: c.frame_notification("notifications/roots/list_changed"),
+    Step.ANSWER: lambda c: c.frame_answer(1, {}),
     Step.CLOSE: lambda c: c.close(),
 }
 
@@ -150,7 +151,7 @@ def test_the_table_of_versions_is_the_one_that_the_tests_go_through() -> None:
 
 @pytest.mark.requirement("L-3")
 @pytest.mark.requirement("S-42")
-@pytest.mark.parametrize("version", [UPCOMING_VERSION, "2024-10-07", "1.0", "", "x" * 10_000])
+@pytest.mark.parametrize("version", [MODERN_VERSION, "2024-10-07", "1.0", "", "x" * 10_000])
 def test_any_other_version_ends_the_connection(version: str) -> None:
     connection = ClientConnection(LIMITS)
     connection.frame_initialize()
@@ -221,7 +222,7 @@ def test_a_ping_during_the_handshake_is_an_event_and_can_be_answered() -> None:
     event = only(connection.receive(b'{"jsonrpc":"2.0","id":"p","method":"ping"}'))
 
     assert isinstance(event, RequestReceived)
-    assert decode(connection.frame_answer(event.request_id), LIMITS) == {
+    assert decode(connection.frame_answer(event.request_id, {}), LIMITS) == {
         "jsonrpc": "2.0",
         "id": "p",
         "result": {},

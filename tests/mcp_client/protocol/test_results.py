@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from mcp_client.protocol.content import QUARANTINED
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.results import QUARANTINED, ToolResult, read_tool_result
+from mcp_client.protocol.results import ToolResult, read_tool_result
 
 LIMITS = ClientLimits()
 TEXT = {"type": "text", "text": "hello"}

@@ -6,7 +6,8 @@ import pytest
 
 from mcp_client.protocol.jsonrpc import decode, encode
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.tools import CUT_MARK, QuarantinedTool, Tool, read_tool
+from mcp_client.protocol.texts import CUT_MARK
+from mcp_client.protocol.tools import QuarantinedTool, Tool, read_tool
 
 LIMITS = ClientLimits()
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "x-vendor": [1, {"b": None}]}}}

@@ -1,0 +1,25 @@
+"""The client's front: connect to one server and use what it offers; no permission is decided here."""
+
+from __future__ import annotations
+
+from mcp_client.client.client import Client
+from mcp_client.client.connecting import connect, open_host
+from mcp_client.client.prompts import PromptListing
+from mcp_client.client.resources import ResourceListing, TemplateListing
+from mcp_client.client.spec import Host, ServerSource, ServerSpec
+from mcp_client.client.tools import ToolListing
+from mcp_client.ports import Handlers
+
+__all__ = [
+    "Client",
+    "Handlers",
+    "Host",
+    "PromptListing",
+    "ResourceListing",
+    "ServerSource",
+    "ServerSpec",
+    "TemplateListing",
+    "ToolListing",
+    "connect",
+    "open_host",
+]

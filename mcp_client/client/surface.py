@@ -1,0 +1,157 @@
+"""What every surface of a client is built on: one request, one listing; it knows no method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar, cast
+
+from mcp_client.ports import SendGuard
+from mcp_client.protocol.errors import Delivery, PeerError, RemoteProtocolError
+from mcp_client.protocol.items import Item, Quarantined
+from mcp_client.protocol.jsonrpc import as_object, encode
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.peer_requests import INVALID_PARAMS
+from mcp_client.session import ClientSession
+
+__all__ = ["Listed", "Surface"]
+
+ItemT = TypeVar("ItemT", bound=Item)
+
+
+class Surface:
+    """Requests over one connection. Errors are those of `PendingRequest.wait` and of `start`."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+
+    @property
+    def server(self) -> str:
+        """The host's label of the server."""
+        return self.session.server
+
+    async def _ask(
+        self,
+        method: str,
+        params: Mapping[str, object],
+        *,
+        guard: SendGuard | None = None,
+        seconds: float | None = None,
+    ) -> object:
+        """Send one request, under the connection's own guard if it has none, and return its result."""
+        session = self.session
+        pending = session.start(
+            method,
+            encode(params, depth_max=session.limits.nesting_depth_max),
+            guard=session.guard if guard is None else guard,
+            seconds=seconds,
+        )
+        return await pending.wait()
+
+    async def _list(
+        self,
+        method: str,
+        member: str,
+        read: Callable[[object, ClientLimits], ItemT | Quarantined],
+        identity: Callable[[ItemT], str],
+        *,
+        count_max: int,
+    ) -> Listed[ItemT]:
+        """Return what is listed on all pages.
+
+        A server that refuses a cursor of its own has changed its list meanwhile: all pages are
+        dropped and asked for once more.
+        """
+        for is_last in (False, True):
+            found = Listed(identity)
+            try:
+                await self._take_pages(method, member, read, found, count_max=count_max)
+            except PeerError as error:
+                if is_last or not found.pages or error.code != INVALID_PARAMS:
+                    raise
+            else:
+                return found
+        raise AssertionError("the second time either returns or raises")
+
+    async def _take_pages(
+        self,
+        method: str,
+        member: str,
+        read: Callable[[object, ClientLimits], ItemT | Quarantined],
+        found: Listed[ItemT],
+        *,
+        count_max: int,
+    ) -> None:
+        limits = self.session.limits
+        cursors: set[str] = set()
+        params: dict[str, object] = {}
+        while found.pages < limits.pages_max:
+            result = as_object(await self._ask(method, params))
+            page = None if result is None else result.get(member)
+            if result is None or not isinstance(page, list):
+                raise self._broken("a page of a listing is an array")
+            for definition in cast("list[object]", page):
+                found.add(read(definition, limits))
+                if found.count > count_max:
+                    raise self._broken(f"a listing has more than {count_max} entries")
+                if found.size > limits.listing_bytes_max:
+                    raise self._broken(f"a listing has more than {limits.listing_bytes_max} bytes")
+            found.pages += 1
+            # MCP, pagination: cursors are opaque, and an empty one is a cursor
+            cursor = result.get("nextCursor")
+            if cursor is None:
+                return
+            if not isinstance(cursor, str) or len(cursor) > limits.cursor_chars_max:
+                raise self._broken("a cursor is a text within bounds")
+            if cursor in cursors:
+                raise self._broken("the pages of a listing turn in a circle")
+            cursors.add(cursor)
+            params = {"cursor": cursor}
+        raise self._broken(f"a listing has more than {limits.pages_max} pages")
+
+    def _broken(self, detail: str) -> RemoteProtocolError:
+        return RemoteProtocolError(
+            detail, server=self.server, stage="receive", delivery=Delivery.ANSWERED
+        )
+
+
+class Listed(Generic[ItemT]):
+    """A listing on its way: each thing once, and none of those that came in two versions."""
+
+    def __init__(self, identity: Callable[[ItemT], str]) -> None:
+        self.pages = 0
+        self.count = 0
+        self.size = 0
+        self._identity = identity
+        self._items: dict[str, ItemT] = {}
+        self._quarantined: list[Quarantined] = []
+        self._ambiguous: set[str] = set()
+
+    @property
+    def items(self) -> tuple[ItemT, ...]:
+        """What can be used, in the server's own order."""
+        return tuple(self._items.values())
+
+    @property
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """What cannot."""
+        return tuple(self._quarantined)
+
+    def add(self, item: ItemT | Quarantined) -> None:
+        """Take one entry."""
+        self.count += 1
+        if isinstance(item, Quarantined):
+            self._quarantined.append(item)
+            return
+        self.size += len(item.definition)
+        name = self._identity(item)
+        known = self._items.get(name)
+        if name in self._ambiguous or (known is not None and known.digest == item.digest):
+            return
+        if known is None:
+            self._items[name] = item
+            return
+        # neither definition may silently win
+        del self._items[name]
+        self._ambiguous.add(name)
+        reason = "it is listed twice, with different definitions"
+        self._quarantined.append(Quarantined(name, reason))

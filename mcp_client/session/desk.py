@@ -1,0 +1,234 @@
+"""Where the requests of a server are answered, refused or handed to handlers; it writes no frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Final, Protocol, TypeVar, assert_never
+
+import anyio
+
+from mcp_client.net.reactor import Reactor
+from mcp_client.ports import Handlers, ServerRequestHandler
+from mcp_client.protocol.declaration import ClientCapabilities
+from mcp_client.protocol.elicitation import (
+    CANCEL,
+    ElicitationAction,
+    FormElicitation,
+    UrlElicitation,
+    elicitation_result,
+)
+from mcp_client.protocol.events import RequestId, RequestReceived, Violation
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.peer_requests import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    USER_REJECTED,
+    Ping,
+    Refusal,
+    RootsRequest,
+    ServerRequest,
+    read_request,
+)
+from mcp_client.protocol.roots import check_roots, roots_result
+from mcp_client.protocol.sampling import SamplingRefused, SamplingRequest, sampling_result
+from mcp_client.session.rates import RateWindow
+
+__all__ = ["Outcome", "PeerDesk", "Spawn"]
+
+Outcome = Mapping[str, object] | Refusal
+"""A result, or an error to answer with."""
+
+Spawn = Callable[[Callable[[], Coroutine[object, object, None]]], object]
+"""Starts a task of the owner's group. It may raise nothing."""
+
+RequestT = TypeVar("RequestT")
+AnswerT = TypeVar("AnswerT")
+
+
+class Answering(Protocol):
+    """Sends the answer to a request of the server.
+
+    Raises McpError if the answer cannot be sent as it is; another may be sent then.
+    """
+
+    def __call__(self, request_id: RequestId, outcome: Outcome, /) -> None:
+        """Send it under the connection's own guard."""
+        ...
+
+
+class _Task:
+    """A request that a handler works on."""
+
+    __slots__ = ("request", "request_id", "scope", "withdrawn")
+
+    def __init__(self, request_id: RequestId, request: ServerRequest) -> None:
+        self.request_id = request_id
+        self.request = request
+        self.scope: anyio.CancelScope | None = None
+        self.withdrawn = False
+
+    def withdraw(self) -> None:
+        self.withdrawn = True
+        if self.scope is not None:
+            self.scope.cancel()
+
+
+class PeerDesk:
+    """The requests of one server that are being worked on.
+
+    Attributes:
+        roots: what `roots/list` answers with.
+        spawn: starts the handlers' tasks; without it requests that need one are refused.
+    """
+
+    def __init__(
+        self,
+        handlers: Handlers,
+        *,
+        reactor: Reactor,
+        limits: ClientLimits,
+        server: str,
+        answer: Answering,
+    ) -> None:
+        self.roots = check_roots(handlers.roots or (), limits)
+        self.spawn: Spawn | None = None
+        self._handlers = handlers
+        self._reactor = reactor
+        self._limits = limits
+        self._server = server
+        self._answer = answer
+        self._declared = ClientCapabilities()
+        self._tasks: dict[RequestId, _Task] = {}
+        self._rate = RateWindow(limits.handled_requests_max, limits.handled_seconds)
+        self._visits: dict[str, None] = {}
+
+    @property
+    def running(self) -> int:
+        """Requests that handlers work on."""
+        return len(self._tasks)
+
+    def take(self, event: RequestReceived, declared: ClientCapabilities) -> Violation | None:
+        """Answer, refuse or hand on one request, in this step. `declared` is what was negotiated."""
+        if event.request_id in self._tasks:
+            return Violation.REPEATED_REQUEST
+        self._declared = declared
+        read = read_request(event.method, event.params, declared, self._limits, server=self._server)
+        match read:
+            case Ping():
+                self._answer(event.request_id, {})
+            case RootsRequest():
+                self._answer(event.request_id, roots_result(self.roots))
+            case Refusal():
+                self._answer(event.request_id, read)
+            case SamplingRequest() | FormElicitation() | UrlElicitation():
+                self._hand_on(event.request_id, read)
+            case _:
+                assert_never(read)
+        return None
+
+    def withdraw(self, request_id: object) -> None:
+        """The server takes a request back: its handler is cancelled, and nothing answered.
+
+        One that is not worked on any more has been answered, and that is no fault of anybody.
+        """
+        if isinstance(request_id, int | str) and not isinstance(request_id, bool):
+            task = self._tasks.pop(request_id, None)
+            if task is not None:
+                task.withdraw()
+
+    def expect_visits(self, elicitations: tuple[UrlElicitation, ...]) -> None:
+        """Take note of visits whose end the server may tell."""
+        for elicitation in elicitations:
+            self._visits[elicitation.elicitation_id] = None
+        while len(self._visits) > self._limits.elicitations_max:
+            del self._visits[next(iter(self._visits))]
+
+    def visited(self, elicitation_id: object) -> Violation | None:
+        """The server tells that a visit is complete. One that nobody was asked for is ignored."""
+        if not isinstance(elicitation_id, str) or elicitation_id not in self._visits:
+            return Violation.UNASKED_NOTICE
+        del self._visits[elicitation_id]
+        if self._handlers.on_visited is not None:
+            self._reactor.soon(self._handlers.on_visited, elicitation_id)
+        return None
+
+    def close(self) -> None:
+        """Cancel every handler. Nothing is answered any more."""
+        tasks, self._tasks = self._tasks, {}
+        for task in tasks.values():
+            task.withdraw()
+
+    def _hand_on(self, request_id: RequestId, request: ServerRequest) -> None:
+        if self.spawn is None:
+            self._answer(request_id, Refusal(METHOD_NOT_FOUND, "method not found"))
+        elif len(self._tasks) >= self._limits.handlers_running_max or not self._rate.take(
+            self._reactor.now()
+        ):
+            self._answer(request_id, Refusal(INTERNAL_ERROR, "too many requests"))
+        else:
+            task = self._tasks[request_id] = _Task(request_id, request)
+
+            async def run() -> None:
+                await self._run(task)
+
+            self.spawn(run)
+
+    async def _run(self, task: _Task) -> None:
+        """Answer one request in a task of its own. Raises nothing but cancellation."""
+        outcome = _late(task.request)
+        try:
+            with anyio.move_on_after(self._limits.handler_seconds_max) as task.scope:
+                if task.withdrawn:
+                    return
+                outcome = await self._outcome(task.request)
+            if not task.withdrawn:
+                self._answer(task.request_id, outcome)
+        except Exception as error:  # noqa: BLE001  # a handler's fault ends its own request
+            self._failed(task, error)
+        finally:
+            if self._tasks.get(task.request_id) is task:
+                del self._tasks[task.request_id]
+
+    async def _outcome(self, request: ServerRequest) -> Outcome:
+        match request:
+            case SamplingRequest():
+                turn = await _handle(self._handlers.sampling, request)
+                if isinstance(turn, SamplingRefused):
+                    return Refusal(USER_REJECTED, "the request was rejected")
+                return sampling_result(turn, with_tools=self._declared.sampling_tools)
+            case FormElicitation():
+                filled = await _handle(self._handlers.elicitation_form, request)
+                return elicitation_result(request, filled, self._limits)
+            case UrlElicitation():
+                # the server may tell the end of a visit before it has our answer
+                self.expect_visits((request,))
+                consent = await _handle(self._handlers.elicitation_url, request)
+                if consent.action is not ElicitationAction.ACCEPT:
+                    self._visits.pop(request.elicitation_id, None)
+                return elicitation_result(request, consent, self._limits)
+            case _:
+                assert_never(request)
+
+    def _failed(self, task: _Task, error: Exception) -> None:
+        if self._handlers.on_error is not None:
+            self._reactor.soon(self._handlers.on_error, task.request, error)
+        if not task.withdrawn:
+            self._answer(task.request_id, _FAILED)
+
+
+async def _handle(
+    handler: ServerRequestHandler[RequestT, AnswerT] | None, request: RequestT
+) -> AnswerT:
+    if handler is None:
+        raise LookupError("a request was let through that nobody handles")
+    return await handler(request)
+
+
+def _late(request: ServerRequest) -> Outcome:
+    """Return what is answered where a handler does not come to an end in time."""
+    if isinstance(request, SamplingRequest):
+        return _FAILED
+    return {"action": CANCEL.action.value}
+
+
+_FAILED: Final = Refusal(INTERNAL_ERROR, "the request was not answered")
