@@ -11,9 +11,21 @@ from urllib.parse import urljoin
 from mcp_client.net.http.encoding import OWNED_HEADERS
 from mcp_client.net.http.messages import ExchangeSink, HttpRequest, LateHeaders, Target
 from mcp_client.ports import SendGuard, Ticket
-from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError
+from mcp_client.protocol.errors import (
+    Delivery,
+    LocalProtocolError,
+    McpError,
+    RemoteProtocolError,
+)
 
-__all__ = ["Endpoint", "Engine", "RunningExchange", "within_origin"]
+__all__ = [
+    "Endpoint",
+    "Engine",
+    "RunningExchange",
+    "SideTicket",
+    "name_server",
+    "within_origin",
+]
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _OURS: Final = frozenset({"accept", "content-type", "last-event-id"})
@@ -134,3 +146,45 @@ def within_origin(base: Target, reference: str) -> Target:
     if target.origin != base.origin:
         raise RemoteProtocolError("the server named an address of another origin", stage="receive")
     return target
+
+
+class SideTicket:
+    """The ticket of a request that carries no frame: a GET, a DELETE.
+
+    `dropped` is set once nobody wants it any more.
+    """
+
+    id: int | None = None
+    method: str = ""
+    name: str = ""
+    headers: Sequence[tuple[str, str]] = ()
+
+    def __init__(self) -> None:
+        self.delivery = Delivery.NOT_SENT
+        self.bytes_sent = 0
+        self.dropped = False
+
+    @property
+    def settled(self) -> bool:
+        """See `Ticket`."""
+        return self.dropped
+
+    def refused(self, error: Exception) -> None:
+        """Do nothing: its stream is told."""
+
+    def written(self) -> None:
+        """Do nothing: its stream is told."""
+
+    def failed(self, error: Exception) -> None:
+        """Do nothing: its stream is told."""
+
+    def lost(self) -> None:
+        """Do nothing: its stream is told."""
+
+
+def name_server(error: Exception, server: str, delivery: Delivery) -> Exception:
+    """Note in an error of ours whose it is and what the server may have seen; return it."""
+    if isinstance(error, McpError):
+        error.server = error.server or server
+        error.delivery = delivery
+    return error

@@ -18,8 +18,6 @@ class HttpTransportLimits:
     """A session id, which goes with every request: signed tokens are shorter."""
     error_body_bytes_max: int = 64 * 1024
     """The body of a response that is no success: enough for an error with its data."""
-    redirects_max: int = 5
-    """Redirects of one GET, all within the origin."""
     reconnects_max: int = 8
     """Attempts in a row to get a broken stream back, none of which brought a message."""
     retry_seconds: float = 1.0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from mcp_client.net.getting import Getter
 from mcp_client.net.http.errors import ConnectionLostError
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
 from mcp_client.protocol.http_replies import EVENT_STREAM, Headers, media_type
 from mcp_client.protocol.resumption import Resumption
-from mcp_client.transports.streamable_http.events import EventReader, Getter
+from mcp_client.transports.streamable_http.events import EventReader
 from mcp_client.transports.streamable_http.owner import NO_REQUEST, SessionState, StreamOwner
 
 __all__ = ["ListeningStream"]
@@ -25,13 +26,20 @@ class ListeningStream:
     def __init__(self, owner: StreamOwner, guard: SendGuard) -> None:
         self._owner = owner
         self._state: SessionState = owner.state
-        self._get = Getter(owner, owner.state, guard, self)
         self._resumption = Resumption(owner.http_limits, polled=False)
+        self._get = Getter(
+            owner.endpoint,
+            engine=owner.engine,
+            reactor=owner.reactor,
+            guard=guard,
+            sink=self,
+            headers=lambda: self._state.get_headers(self._resumption.last_event_id),
+        )
         self._reader: EventReader | None = None
 
     def start(self) -> None:
         """Ask for the stream."""
-        self._get.get("")
+        self._get.get()
 
     def stop(self) -> None:
         """End it at once."""
@@ -51,7 +59,7 @@ class ListeningStream:
     def response_started(self, status: int, headers: Headers) -> None:
         """Read the stream if there is one. Raises RemoteProtocolError for what is none."""
         self._reader = None
-        if self._get.follow(status, headers, self._resumption.last_event_id):
+        if self._get.follow(status, headers):
             return
         # MCP 2025-03-26, session management: 404 means start again
         if status == 404 and self._state.session_id:
@@ -81,7 +89,7 @@ class ListeningStream:
     def _again(self) -> None:
         delay = self._resumption.next_delay()
         if delay is not None and not self._state.lost:
-            self._get.get_later(delay, self._resumption.last_event_id)
+            self._get.get_later(delay)
 
     def _deliver(self, frame: bytes) -> None:
         # no request's stream: an answer comes in its own, or where that was resumed

@@ -8,13 +8,12 @@ from typing import Final, Protocol
 from mcp_client.net.endpoint import Endpoint, Engine
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import Ticket
-from mcp_client.protocol.errors import Delivery, McpError
 from mcp_client.protocol.http_headers import encode_value
 from mcp_client.protocol.http_limits import HttpTransportLimits
 from mcp_client.protocol.http_replies import EVENT_STREAM, JSON
 from mcp_client.protocol.limits import ClientLimits
 
-__all__ = ["NO_REQUEST", "SessionState", "SideTicket", "StreamOwner", "name_server"]
+__all__ = ["NO_REQUEST", "SessionState", "StreamOwner"]
 
 NO_REQUEST: Final = 0
 """An id that no request has: no answer may come in a stream that belongs to none."""
@@ -126,45 +125,3 @@ class StreamOwner(Protocol):
     def session_lost(self, state: SessionState) -> None:
         """The server has forgotten a session."""
         ...
-
-
-class SideTicket:
-    """The ticket of a request that carries no frame: a GET, a DELETE.
-
-    `dropped` is set once nobody wants it any more.
-    """
-
-    id: int | None = None
-    method: str = ""
-    name: str = ""
-    headers: Sequence[tuple[str, str]] = ()
-
-    def __init__(self) -> None:
-        self.delivery = Delivery.NOT_SENT
-        self.bytes_sent = 0
-        self.dropped = False
-
-    @property
-    def settled(self) -> bool:
-        """See `Ticket`."""
-        return self.dropped
-
-    def refused(self, error: Exception) -> None:
-        """Do nothing: its stream is told."""
-
-    def written(self) -> None:
-        """Do nothing: its stream is told."""
-
-    def failed(self, error: Exception) -> None:
-        """Do nothing: its stream is told."""
-
-    def lost(self) -> None:
-        """Do nothing: its stream is told."""
-
-
-def name_server(error: Exception, server: str, delivery: Delivery) -> Exception:
-    """Note in an error of ours whose it is and what the server may have seen; return it."""
-    if isinstance(error, McpError):
-        error.server = error.server or server
-        error.delivery = delivery
-    return error

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Protocol
 
-from mcp_client.net.endpoint import RunningExchange
+from mcp_client.net.endpoint import RunningExchange, name_server
+from mcp_client.net.getting import Getter
 from mcp_client.net.http.errors import ConnectionLostError
 from mcp_client.net.http.messages import HttpRequest
 from mcp_client.ports import SendGuard, Ticket
@@ -26,8 +27,8 @@ from mcp_client.protocol.http_replies import (
     read_session_id,
 )
 from mcp_client.protocol.resumption import Resumption
-from mcp_client.transports.streamable_http.events import EventReader, Getter
-from mcp_client.transports.streamable_http.owner import NO_REQUEST, StreamOwner, name_server
+from mcp_client.transports.streamable_http.events import EventReader
+from mcp_client.transports.streamable_http.owner import NO_REQUEST, StreamOwner
 
 __all__ = ["INITIALIZE", "MessageOwner", "MessageStream"]
 
@@ -220,14 +221,8 @@ class MessageStream:
         )
 
     def _begin_failure(self) -> None:
-        get, resumption = self._get, self._resumption
-        following = (
-            # a POST is never sent elsewhere; a GET within the origin is
-            get is not None
-            and resumption is not None
-            and get.follow(self._status, self._headers, resumption.last_event_id)
-        )
-        if not following:
+        # a POST is never sent elsewhere; a GET within the origin is
+        if self._get is None or not self._get.follow(self._status, self._headers):
             self._keep(_Body.FAILURE, self._owner.http_limits.error_body_bytes_max)
 
     def _deliver(self, frame: bytes) -> None:
@@ -287,8 +282,16 @@ class MessageStream:
             self._unanswered(what, cause=cause)
             return
         if self._get is None:
-            self._get = Getter(self._owner, self._state, self._guard, self)
-        self._get.get_later(delay, resumption.last_event_id)
+            owner, state = self._owner, self._state
+            self._get = Getter(
+                owner.endpoint,
+                engine=owner.engine,
+                reactor=owner.reactor,
+                guard=self._guard,
+                sink=self,
+                headers=lambda: state.get_headers(resumption.last_event_id),
+            )
+        self._get.get_later(delay)
 
     def _unanswered(self, what: str, *, cause: Exception | None = None) -> None:
         """Nothing more comes. What was not answered by now is unknown, and is never sent again."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from mcp_client.net.endpoint import Endpoint, Engine
+from mcp_client.net.endpoint import Endpoint, Engine, SideTicket
 from mcp_client.net.http.messages import ExchangeSink
 from mcp_client.net.reactor import Reactor, TimerHandle, Waiter
 from mcp_client.ports import FrameSink, SendGuard, Ticket
@@ -23,7 +23,7 @@ from mcp_client.protocol.http_limits import HttpTransportLimits
 from mcp_client.protocol.http_replies import Headers
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.transports.streamable_http.listening import ListeningStream
-from mcp_client.transports.streamable_http.owner import SessionState, SideTicket
+from mcp_client.transports.streamable_http.owner import SessionState
 from mcp_client.transports.streamable_http.request import INITIALIZE, MessageStream
 
 __all__ = ["StreamableHttpTransport"]

@@ -8,13 +8,13 @@ from itertools import pairwise
 import anyio
 import pytest
 
+from mcp_client.net.getting import REDIRECTS_MAX
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
 from mcp_client.protocol.http_errors import HttpStatusError, SessionLostError
 from mcp_client.protocol.http_limits import HttpTransportLimits
 from mcp_client.protocol.jsonrpc import encode
 from mcp_client.testing.http_server import HttpCall, HttpReply, serve_http
 from tests.mcp_client.http.harness import (
-    QUICK,
     Guard,
     RevokedError,
     Script,
@@ -593,7 +593,7 @@ async def test_redirects_that_turn_in_a_circle_end() -> None:
 
     async with wired(script) as wire:
         await wire.initialize()
-        most = 1 + QUICK.redirects_max
+        most = 1 + REDIRECTS_MAX
         with anyio.fail_after(5):
             await wire.server.until(lambda: len(wire.server.of("GET")) == most)
         for number in range(2, 6):
