@@ -5,6 +5,7 @@ Reads `.mcp.json` as other clients write it. Connects to nothing and approves no
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,10 +29,12 @@ from orchestrator.sessions.entries import (
     ServerEntry,
     ServersFile,
     ServerTransport,
+    merge_servers,
     server_item,
 )
-from orchestrator.sessions.fingerprints import file_digests
+from orchestrator.sessions.fingerprints import CommandLine, Digests
 from orchestrator.sessions.interpolation import InterpolationError, Variables, variables_in
+from orchestrator.sessions.reading import TooLargeError, read_regular
 
 __all__ = [
     "OUT_VARIABLE",
@@ -58,6 +61,8 @@ SERVERS_MAX: Final = 200
 """Entries of one file; each is a process."""
 WORDS_MAX: Final = 1_000
 """Arguments of one command, or variables of one entry; a kernel takes little more in practice."""
+ENTRY_CHARS_MAX: Final = 32 * 1024
+"""Program, arguments and variables of a project's entry: a person reads all of it."""
 _MILLISECONDS_MAX: Final = 24 * 60 * 60 * 1000
 
 _ROOTS: Final = ("mcpServers", "servers", "context_servers")
@@ -121,8 +126,13 @@ class ServersSource:
 def load_servers(path: Path, source: ServersSource) -> ServersFile:
     """Read a servers file. Raises ConfigError if it is missing, or as `read_servers`."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_LIMITS.document_bytes_max + 1)
+        content = read_regular(path, bytes_max=_LIMITS.document_bytes_max)
+    except TooLargeError:
+        raise ConfigError(
+            f"the servers file {path} has more than {_LIMITS.document_bytes_max} bytes",
+            code="E-CONFIG-TOO-LARGE",
+            where=Where(str(path)),
+        ) from None
     except OSError as error:
         raise ConfigError(
             f"cannot read the servers file {path}: {error.strerror}",
@@ -154,31 +164,22 @@ def read_servers(document: Document, source: ServersSource) -> ServersFile:
     if len(servers) > SERVERS_MAX:
         raise root.error(f"more than {SERVERS_MAX} servers", present[0])
     entries: list[ServerEntry] = []
+    digests = Digests()
+    spelt: dict[str, str] = {}
     for name, table in servers.tables():
         _check_label(servers, name)
-        entry, noticed = _Reading(ServerName(name), table, source).entry()
+        other = spelt.setdefault(name.casefold(), name)
+        if other != name:
+            raise servers.error(
+                f"the labels {other!r} and {name!r} differ only in case",
+                name,
+                why="a rule for one of them would be read as one for the other",
+                fix="rename one of them",
+            )
+        entry, noticed = _Reading(ServerName(name), table, source, digests).entry()
         entries.append(entry)
         warnings += noticed
     return ServersFile(entries=tuple(entries), warnings=tuple(warnings))
-
-
-def merge_servers(profile: ServersFile, project: ServersFile) -> ServersFile:
-    """Return the entries of both. A project never shadows a label of the profile, and it is said."""
-    taken = {entry.name: entry for entry in profile.entries}
-    kept = [entry for entry in project.entries if entry.name not in taken]
-    shadowed = [
-        ConfigWarning(
-            f"the project's server {entry.name} is left out: the profile has that name",
-            entry.where,
-            f"rename it here, or remove {taken[entry.name].where}",
-        )
-        for entry in project.entries
-        if entry.name in taken
-    ]
-    return ServersFile(
-        entries=(*profile.entries, *kept),
-        warnings=(*profile.warnings, *project.warnings, *shadowed),
-    )
 
 
 class _Options(TypedDict):
@@ -191,8 +192,11 @@ class _Options(TypedDict):
 class _Reading:
     """One entry, being read. Wrong types are raised; what makes it unusable is kept."""
 
-    def __init__(self, name: ServerName, table: Table, source: ServersSource) -> None:
+    def __init__(
+        self, name: ServerName, table: Table, source: ServersSource, digests: Digests
+    ) -> None:
         self._name = name
+        self._digests = digests
         self._table = table
         self._source = source
         self._warnings: list[ConfigWarning] = []
@@ -215,7 +219,13 @@ class _Reading:
         raw_digest = self._raw_digest()
         expanded = [self._expand(text) for text in texts]
         folder = self._source.project / expanded[-1]
-        files = self._files(texts) if self._source.origin is Origin.PROJECT else ()
+        command_line = None
+        files: tuple[tuple[str, str], ...] = ()
+        if self._source.origin is Origin.PROJECT:
+            search = env.get("PATH") and expanded[1 + len(args) + list(env).index("PATH")]
+            command_line = self._command_line(texts, expanded, folder, search)
+            if not self._is_too_long((*env, *texts)):
+                files = self._files(command_line)
         state = self._state(transport)
         ready = state is EntryState.READY
         entry = ServerEntry(
@@ -234,7 +244,15 @@ class _Reading:
             env=dict(zip(env, expanded[1 + len(args) : -1], strict=True)) if ready else {},
             cwd=folder,
             files=files,
-            variables=tuple(dict.fromkeys(name for text in texts for name in variables_in(text))),
+            command_line=command_line if ready else None,
+            variables=tuple(
+                dict.fromkeys(
+                    name
+                    for text in texts
+                    for name in variables_in(text)
+                    if name != OUT_VARIABLE  # the run's, not the person's
+                )
+            ),
             **options,
         )
         return entry, self._warnings
@@ -359,8 +377,20 @@ class _Reading:
             return ""
         return expanded
 
-    def _files(self, texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """Return the digests of the files that the entry names, whatever the environment is."""
+    def _is_too_long(self, texts: Sequence[str]) -> bool:
+        if sum(map(len, texts)) <= ENTRY_CHARS_MAX:
+            return False
+        self._spoil(
+            f"server {self._name} has more than {ENTRY_CHARS_MAX} characters of command, "
+            "arguments and variables, more than anybody reads before approving it",
+            fix="put it into a script of the project",
+        )
+        return True
+
+    def _command_line(
+        self, texts: Sequence[str], expanded: Sequence[str], folder: Path, search: str | None
+    ) -> CommandLine:
+        """Return what decides which files are run: the words as they stand, and as they become."""
         source = self._source
         folders_only = Variables(
             environ={},
@@ -369,16 +399,23 @@ class _Reading:
             allowed=frozenset(),
         )
         words: list[str] = []
-        for text in texts:
+        for text in texts[:-1]:  # the last one is the folder
             try:
                 words.append(folders_only.expand(text))
             except InterpolationError:
                 words.append(text)
-        cwd = words.pop()
+        return CommandLine(
+            words=tuple(dict.fromkeys((*words, *expanded[:-1]))),
+            program=expanded[0],
+            search=source.environ.get("PATH", os.defpath) if search is None else search,
+            project=source.project,
+            folder=folder,
+        )
+
+    def _files(self, command_line: CommandLine) -> tuple[tuple[str, str], ...]:
+        """Return the digests of the files that the entry names."""
         try:
-            return file_digests(
-                words, project=source.project, folders=(source.project, source.project / cwd)
-            )
+            return command_line.files(self._digests)
         except ConfigError as error:
             self._spoil(f"server {self._name}: {error.message}", fix=error.fix)
             return ()

@@ -1,4 +1,4 @@
-"""Servers as a file describes them, and what of that a person approves. Values only, read elsewhere."""
+"""Servers as a file describes them, and what of that a person approves. The file is read elsewhere."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
+from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import ServerName
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
+from orchestrator.sessions.fingerprints import CommandLine
+from orchestrator.sessions.words import loads_code
 
 __all__ = [
     "ConfigWarning",
@@ -21,9 +24,14 @@ __all__ = [
     "ServerEntry",
     "ServerTransport",
     "ServersFile",
+    "merge_servers",
+    "refuse_changed",
     "refuse_isolation",
     "server_item",
 ]
+
+
+_NAMES_SHOWN_MAX: Final = 10
 
 
 class ServerTransport(Enum):
@@ -83,6 +91,7 @@ class ServerEntry:
         digest: SHA-256 over the label, `raw` and the files that the command names (project's only).
         files: those files, each with its SHA-256.
         variables: the environment's variables that the entry wants.
+        command_line: what decides which files are run (project's only, and only if READY).
     """
 
     name: ServerName
@@ -103,6 +112,7 @@ class ServerEntry:
     protocol: str | None = None
     files: tuple[tuple[str, str], ...] = ()
     variables: tuple[str, ...] = ()
+    command_line: CommandLine | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,21 +138,75 @@ def refuse_isolation(entry: ServerEntry) -> None:
         )
 
 
-def server_item(entry: ServerEntry) -> Item:
-    """Return what a person approves: the command as it stands, and all it would be given.
+def merge_servers(profile: ServersFile, project: ServersFile) -> ServersFile:
+    """Return the entries of both. A project never shadows a label of the profile, and it is said.
 
-    Values of variables are not shown: a file should not hold secrets, but many do.
+    Labels that differ only in case are one to a person, so they are one here.
+    """
+    taken = {entry.name.casefold(): entry for entry in profile.entries}
+    kept: list[ServerEntry] = []
+    shadowed: list[ConfigWarning] = []
+    for entry in project.entries:
+        other = taken.get(entry.name.casefold())
+        if other is None:
+            kept.append(entry)
+            continue
+        shadowed.append(
+            ConfigWarning(
+                f"the project's server {entry.name} is left out: the profile has that name",
+                entry.where,
+                f"rename it here, or remove {other.where}",
+            )
+        )
+    return ServersFile(
+        entries=(*profile.entries, *kept),
+        warnings=(*profile.warnings, *project.warnings, *shadowed),
+    )
+
+
+def refuse_changed(entry: ServerEntry) -> None:
+    """Raise ConfigError if the files that would be run are not those that the digest is over.
+
+    Call it right before the process starts: a person may have looked at them for a while. Blocks.
+    """
+    if entry.command_line is None:
+        return
+    now = dict(entry.command_line.files())
+    known = dict(entry.files)
+    changed = sorted(name for name in now | known if now.get(name) != known.get(name))
+    if changed:
+        raise ConfigError(
+            f"server {entry.name!r} was not started: not what was approved any more: "
+            + ", ".join(safe_line(name, reveal=True) for name in changed[:_NAMES_SHOWN_MAX]),
+            code="E-SERVER-CHANGED",
+            why="these files changed after they were read, and before they were run",
+            fix="look at them, and start again",
+            where=entry.where,
+        )
+
+
+def server_item(entry: ServerEntry) -> Item:
+    """Return what a person approves: all that stands in the file, and what it would run.
+
+    Values of variables are shown as the file has them: who can read the prompt can read the file,
+    and a value may decide what is run. What `${…}` stands for is not shown: that is the person's.
     """
     raw_args = cast("list[str]", entry.raw.get("args", []))
     env = cast("Mapping[str, str]", entry.raw.get("env", {}))
     lines = ["runs: " + shlex.join([str(entry.raw.get("command", "")), *raw_args])]
+    if entry.command_line is not None:
+        program = entry.command_line.resolve()
+        lines.append(f"program: {program or 'not found in the PATH that it would be started with'}")
     if "cwd" in entry.raw:
         lines.append(f"in: {entry.raw['cwd']}")
-    if env:
-        lines.append("sets the variables: " + ", ".join(env))
+    for name, value in env.items():
+        mark = " (MAY DECIDE WHICH CODE IS RUN)" if loads_code(name) else ""
+        lines.append(f"sets{mark}: {name}={shlex.quote(value)}")
     if entry.variables:
         lines.append("reads your variables: " + ", ".join(entry.variables))
-    lines += [f"file: {path} (SHA-256 {digest[:12]}…)" for path, digest in entry.files]
+    lines += [f"file: {path} (SHA-256 {digest})" for path, digest in entry.files]
+    if entry.command_line is not None:
+        lines.append("not looked at: what these load in their turn, such as imports and packages")
     lines.append(f"from: {entry.where}")
     return Item(
         name=entry.name,

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final
 
 import anyio
+import anyio.to_thread
 
 from mcp_client.client import Client, Host, ServerSource, ServerSpec, connect
 from mcp_client.protocol.errors import McpError, ServerGoneError
@@ -21,10 +22,10 @@ from orchestrator.authority.guards import CancelGuard, SessionGuard
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.broker import Broker, Link, WireObserver
 from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
-from orchestrator.core.errors import AuthorityError, DenyReason, RemitError
+from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason, RemitError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
-from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.entries import ServerEntry, refuse_changed
 from orchestrator.sessions.ports import SessionPorts
 
 __all__ = ["ServerConnection", "ServerState", "stdio_spec"]
@@ -99,7 +100,7 @@ class ServerConnection:
                 await self._connect(observer, guard, cancel)
             # Neither removed nor gone by itself: then a frame could not be finished.
             self._end(_aborted(self.name))
-        except (McpError, AuthorityError) as error:
+        except (McpError, AuthorityError, ConfigError) as error:
             self._end(error)
         finally:
             self.ledger.revoke(self.cell, DenyReason.SERVER_DISCONNECTED)
@@ -109,6 +110,9 @@ class ServerConnection:
     async def _connect(
         self, observer: WireObserver, guard: SessionGuard, cancel: CancelGuard
     ) -> None:
+        if self.entry.command_line is not None:
+            # As late as can be: somebody may have changed them while a person looked at them.
+            await anyio.to_thread.run_sync(refuse_changed, self.entry)
         async with connect(
             self.reach(self.entry),
             guard=guard,

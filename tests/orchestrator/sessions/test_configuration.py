@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalState, Origin
 from orchestrator.sessions.configuration import (
+    ENTRY_CHARS_MAX,
     SERVERS_MAX,
     WORDS_MAX,
     DescriptionTrust,
@@ -23,6 +25,8 @@ from orchestrator.sessions.configuration import (
     read_servers,
     server_item,
 )
+from orchestrator.sessions.entries import refuse_changed
+from orchestrator.sessions.words import loads_code
 
 
 def source(
@@ -328,6 +332,21 @@ def test_a_project_never_shadows_a_server_of_the_profile() -> None:
     assert "server git is left out" in merged.warnings[0].message
 
 
+def test_a_project_never_shadows_by_another_case() -> None:
+    mine, theirs = read({"git": {"command": "mine"}}), read({"Git": {"command": "x"}})
+
+    merged = merge_servers(mine, theirs)
+
+    assert [entry.name for entry in merged.entries] == ["git"]
+    assert "Git is left out" in merged.warnings[0].message
+
+
+def test_labels_that_differ_only_in_case_are_an_error() -> None:
+    assert (
+        "differ only in case" in refused({"git": {"command": "x"}, "Git": {"command": "y"}}).message
+    )
+
+
 def test_a_disabled_server_of_the_profile_is_not_replaced_by_the_projects() -> None:
     merged = merge_servers(
         read({"git": {"command": "mine", "disabled": True}}), read({"git": {"command": "evil"}})
@@ -455,20 +474,83 @@ def test_a_person_sees_the_whole_command_its_variables_and_files(tmp_path: Path)
         {
             "command": "python",
             "args": ["server.py", "a b", "${AWS_SECRET}"],
-            "env": {"KEY": "literal-secret"},
+            "env": {"KEY": "${AWS_SECRET} x", "NODE_OPTIONS": "--import=data:text/javascript,1"},
             "cwd": "sub",
         },
-        project_of(tmp_path),
+        replace(project_of(tmp_path), allow_variables=frozenset({"AWS_SECRET"})),
     )
 
     lines = server_item(entry).description_lines
 
     assert lines[0] == "runs: python server.py 'a b' '${AWS_SECRET}'"
     assert "in: sub" in lines
-    assert "sets the variables: KEY" in lines
+    assert "sets: KEY='${AWS_SECRET} x'" in lines
+    assert (
+        "sets (MAY DECIDE WHICH CODE IS RUN): NODE_OPTIONS=--import=data:text/javascript,1" in lines
+    )
     assert "reads your variables: AWS_SECRET" in lines
     assert any(line.startswith("file: server.py (SHA-256 ") for line in lines)
-    assert "literal-secret" not in "".join(lines)
+    assert any(line.startswith("not looked at: what these load") for line in lines)
+    assert "hush" not in "".join(lines)
+
+
+@pytest.mark.parametrize("search", ["${workspaceFolder}/tools:/usr/bin", "tools"])
+def test_a_program_of_the_project_is_shown_and_compared(tmp_path: Path, search: str) -> None:
+    given = project_of(tmp_path)
+    program = tmp_path / "tools" / "git-mcp"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh")
+    program.chmod(0o755)
+    entry = {"command": "git-mcp", "env": {"PATH": search}}
+    before = one(entry, given)
+
+    program.write_text("#!/bin/sh\nevil")
+
+    assert f"program: {program}" in server_item(before).description_lines
+    assert before.files[0][0] == "tools/git-mcp"
+    assert approved(before).state(server_item(one(entry, given))) is ApprovalState.CHANGED
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "BASH_ENV"])
+def test_a_variable_that_may_decide_which_code_is_run_is_marked(name: str) -> None:
+    assert loads_code(name)
+    assert not loads_code(f"MY{name}X")
+
+
+def test_a_default_that_names_a_script_is_compared(tmp_path: Path) -> None:
+    given = replace(project_of(tmp_path), allow_variables=frozenset({"S"}))
+
+    assert [
+        name for name, _ in one({"command": "python", "args": ["${S:-server.py}"]}, given).files
+    ] == ["server.py"]
+
+
+def test_one_character_more_than_anybody_reads_makes_a_projects_entry_unusable(
+    tmp_path: Path,
+) -> None:
+    given = project_of(tmp_path)
+    fits = "x" * (ENTRY_CHARS_MAX - len("python"))
+
+    assert one({"command": "python", "args": [fits]}, given).state is EntryState.READY
+    assert one({"command": "python", "args": [fits + "x"]}, given).state is EntryState.CONFIG_ERROR
+    assert one({"command": "python", "args": [fits + "x"]}).state is EntryState.READY
+
+
+def test_files_that_are_still_those_that_were_approved_are_run(tmp_path: Path) -> None:
+    refuse_changed(one(SCRIPT, project_of(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["server.py", "sub/server.py"])
+def test_files_that_changed_since_they_were_approved_are_not_run(tmp_path: Path, name: str) -> None:
+    (tmp_path / "sub").mkdir()
+    entry = one({**SCRIPT, "cwd": "sub"}, project_of(tmp_path))
+    (tmp_path / name).write_text("evil")
+
+    with pytest.raises(ConfigError) as caught:
+        refuse_changed(entry)
+
+    assert caught.value.code == "E-SERVER-CHANGED"
+    assert name in caught.value.message
 
 
 def test_a_script_that_cannot_be_compared_makes_the_entry_unusable(tmp_path: Path) -> None:
