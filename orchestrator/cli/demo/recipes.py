@@ -26,27 +26,31 @@ Steps = Generator[object, object, object]
 _COMMIT = re.compile(r"^Commit: (\w+)\nAuthor: (.*)\nDate: (.*)\nMessage: (.*)$", re.MULTILINE)
 _CHANGED = re.compile(r"^\+\+\+ b/(.*)$|^--- a/(.*)\n\+\+\+ /dev/null$", re.MULTILINE)
 _DATETIME = re.compile(r'"datetime":\s*"([^"]{1,40})"')
-_DATE = re.compile(r"^Date:\s+(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) ", re.MULTILINE)
+_TAGGED = re.compile(
+    r"\Acommit (\w+)\nAuthor: .*\nDate:\s+(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) ([+-]\d{4})\n"
+)
 
 
 def historian(task: AgentTask) -> Steps:
     """Read the last commits, or those since a tag, and count by author, area and file."""
     repo, since = str(task.inputs["repo"]), str(task.inputs.get("since", ""))
     arguments: dict[str, object] = {"repo_path": repo, "max_count": COMMITS}
-    problem = ""
+    problem = tagged = ""
     if since:
         tag = cast(
             UntrustedContent,
             (yield Call("git", "git_show", {"repo_path": repo, "revision": since})),
         )
-        date = _DATE.search(tag.text)
-        if tag.is_error or date is None:
+        found = None if tag.is_error else _TAGGED.search(tag.text)
+        if found is None:
             problem = f"the tag {since!r} was not found; these are the last {COMMITS} commits"
         else:
-            arguments["start_timestamp"] = f"{date[1]}T{date[2]}"
+            tagged = found[1]
+            arguments["start_timestamp"] = f"{found[2]}T{found[3]}{found[4]}"
             arguments["max_count"] = COMMITS_SINCE_TAG_MAX
     log = cast(UntrustedContent, (yield Call("git", "git_log", arguments)))
-    commits = [] if log.is_error else [match.groups() for match in _COMMIT.finditer(log.text)]
+    logged = [] if log.is_error else [match.groups() for match in _COMMIT.finditer(log.text)]
+    commits = [commit for commit in logged if commit[0] != tagged]
     shown: Sequence[CallResult] = []
     if commits:
         wanted = [Call("git", "git_show", {"repo_path": repo, "revision": c[0]}) for c in commits]
