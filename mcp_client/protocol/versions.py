@@ -8,9 +8,10 @@ __all__ = [
     "BATCHING_VERSION",
     "CLIENT_NAME",
     "CLIENT_VERSION",
+    "MODERN_VERSION",
+    "MODERN_VERSIONS",
     "PREFERRED_VERSION",
     "SUPPORTED_VERSIONS",
-    "UPCOMING_VERSION",
 ]
 
 SUPPORTED_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -22,9 +23,11 @@ PREFERRED_VERSION: Final = SUPPORTED_VERSIONS[0]
 BATCHING_VERSION: Final = "2025-03-26"
 """The one version in which a server may send arrays of messages."""
 
-UPCOMING_VERSION: Final = "2026-07-28"
-"""Has no `initialize` and describes each request by itself: a connection of another kind, with its
-own state table beside `ClientConnection`. Not spoken; a server that answers with it is refused."""
+MODERN_VERSION: Final = "2026-07-28"
+"""Has no `initialize`: each request describes itself. Spoken by `ModernConnection`."""
+
+MODERN_VERSIONS: Final = (MODERN_VERSION,)
+"""Versions without `initialize`, the newest first."""
 
 CLIENT_NAME: Final = "remit"
 """`clientInfo.name`."""

@@ -14,6 +14,7 @@ IMPORT_NAMES: Final = {
     "opentelemetry-api": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry.sdk",
     "pydantic-ai-slim": "pydantic_ai",
+    "pyyaml": "yaml",
 }
 """Distributions whose packages have another name."""
 

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError
+from mcp_client.protocol.jsonrpc import as_object, decode
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.modern_errors import UndeclaredInputError
+from mcp_client.protocol.modern_limits import ModernLimits
+from mcp_client.protocol.mrtr import (
+    InputKind,
+    InputRequest,
+    InputRequired,
+    check_declared,
+    read_input_requests,
+    read_input_required,
+    retry_params,
+)
+
+LIMITS = ClientLimits()
+BOUNDS = ModernLimits()
+FORM = InputRequest(InputKind.ELICITATION, {"message": "?", "requestedSchema": {}})
+PARAMS = b'{"arguments":{"n":1},"name":"tool"}'
+STATE = '{"b": 1,  "a":"é\\u0000\\ud83d\\ude00"}'
+
+
+def required(
+    requests: dict[str, InputRequest] | None = None, state: str | None = None
+) -> InputRequired:
+    return InputRequired(method="tools/call", params=PARAMS, requests=requests or {}, state=state)
+
+
+def members(params: bytes) -> dict[str, object]:
+    return dict(as_object(decode(params, LIMITS)) or {})
+
+
+def test_questions_and_state_are_read() -> None:
+    result = {"inputRequests": {"k": {"method": "roots/list"}}, "requestState": "s"}
+
+    requests, state = read_input_required(result, BOUNDS)
+
+    assert requests == {"k": InputRequest(InputKind.ROOTS)}
+    assert state == "s"
+
+
+@pytest.mark.requirement("C-32")
+@pytest.mark.parametrize("state", ["", "null", STATE, " padded ", "x" * 100_000])
+def test_the_state_comes_back_as_it_came(state: str) -> None:
+    params = retry_params(required(state=state), {}, LIMITS)
+
+    assert members(params)["requestState"] == state
+
+
+@pytest.mark.requirement("C-32")
+def test_without_a_state_none_is_sent() -> None:
+    assert "requestState" not in members(retry_params(required({"k": FORM}), {"k": {}}, LIMITS))
+
+
+@pytest.mark.requirement("C-31")
+def test_the_retry_is_the_request_with_an_answer_to_every_question() -> None:
+    answers: dict[str, object] = {"a": {"action": "decline"}, "b": {"roots": []}}
+    asked = {"a": FORM, "b": InputRequest(InputKind.ROOTS)}
+
+    params = retry_params(required(asked, "s"), answers, LIMITS)
+
+    assert members(params) == {
+        "arguments": {"n": 1},
+        "name": "tool",
+        "inputResponses": answers,
+        "requestState": "s",
+    }
+
+
+@pytest.mark.requirement("C-31")
+@pytest.mark.parametrize("answers", [{}, {"a": {}}, {"a": {}, "b": {}, "c": {}}, {"c": {}}])
+def test_an_answer_too_few_or_too_many_is_not_sent(answers: dict[str, object]) -> None:
+    with pytest.raises(LocalProtocolError):
+        retry_params(required({"a": FORM, "b": FORM}), answers, LIMITS)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {},
+        {"inputRequests": []},
+        {"inputRequests": {"k": None}},
+        {"inputRequests": {"k": {"method": "tools/call", "params": {}}}},
+        {"inputRequests": {"k": {"method": "roots/list", "params": []}}},
+        {"inputRequests": {"k" * 257: {"method": "roots/list"}}},
+        {"inputRequests": {f"k{n}": {"method": "roots/list"} for n in range(17)}},
+        {"requestState": 1},
+        {"requestState": None},
+        {"requestState": "x" * (BOUNDS.request_state_chars_max + 1)},
+    ],
+)
+def test_what_asks_nothing_or_asks_it_wrongly_breaks_the_protocol(result: object) -> None:
+    with pytest.raises(RemoteProtocolError):
+        read_input_required(result, BOUNDS)
+
+
+@pytest.mark.parametrize("count", [0, BOUNDS.input_requests_max])
+def test_up_to_the_bound_questions_are_taken(count: int) -> None:
+    asked = {f"k{n}": {"method": "roots/list"} for n in range(count)}
+
+    assert len(read_input_requests(asked, BOUNDS)) == count
+
+
+@pytest.mark.requirement("C-33")
+@pytest.mark.parametrize(
+    ("request_", "capabilities"),
+    [
+        (InputRequest(InputKind.ROOTS), {}),
+        (InputRequest(InputKind.ROOTS), {"roots": True}),
+        (InputRequest(InputKind.SAMPLING), {"roots": {}}),
+        (InputRequest(InputKind.SAMPLING, {"tools": []}), {"sampling": {}}),
+        (InputRequest(InputKind.SAMPLING, {"toolChoice": {}}), {"sampling": {}}),
+        (FORM, {"sampling": {}}),
+        (FORM, {"elicitation": {"url": {}}}),
+        (InputRequest(InputKind.ELICITATION, {"mode": "url"}), {"elicitation": {}}),
+        (InputRequest(InputKind.ELICITATION, {"mode": "url"}), {"elicitation": {"form": {}}}),
+        (InputRequest(InputKind.ELICITATION, {"mode": "x"}), {"elicitation": {"form": {}}}),
+        (InputRequest(InputKind.ELICITATION, {"mode": ["form"]}), {"elicitation": {}}),
+    ],
+)
+def test_a_question_that_the_request_did_not_declare_is_refused(
+    request_: InputRequest, capabilities: dict[str, object]
+) -> None:
+    with pytest.raises(UndeclaredInputError):
+        check_declared({"k": request_}, capabilities)
+
+
+@pytest.mark.parametrize(
+    ("request_", "capabilities"),
+    [
+        (InputRequest(InputKind.ROOTS), {"roots": {}}),
+        (InputRequest(InputKind.SAMPLING), {"sampling": {}}),
+        (InputRequest(InputKind.SAMPLING, {"tools": []}), {"sampling": {"tools": {}}}),
+        (FORM, {"elicitation": {}}),
+        (FORM, {"elicitation": {"form": {}}}),
+        (InputRequest(InputKind.ELICITATION, {"mode": "url"}), {"elicitation": {"url": {}}}),
+    ],
+)
+def test_a_question_that_the_request_declared_may_be_answered(
+    request_: InputRequest, capabilities: dict[str, object]
+) -> None:
+    check_declared({"k": request_}, capabilities)
