@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from mcp_client.protocol.errors import FrameTooLargeError
 
-__all__ = ["SseDecoder", "SseEvent"]
+__all__ = ["SseBlocks", "SseDecoder", "SseEvent"]
 
 LINE_OVERHEAD_BYTES: Final = 64
 """What a line may hold beside its value: the name of its field, a colon and a blank."""
@@ -34,47 +34,22 @@ class SseEvent(NamedTuple):
     retry: int | None = None
 
 
-class SseDecoder:
-    """One stream, from its first byte. An event that the stream ends within is never returned.
+class _Lines:
+    """A stream cut into lines, each counted before it is kept."""
 
-    No line, and no event as a whole, is kept past `event_bytes_max`: bytes are counted before
-    they are. The rules are those of the HTML standard, "Server-sent events".
-    """
+    __slots__ = ("_bound", "_tail", "_was_cr")
 
-    __slots__ = (
-        "_bound",
-        "_data",
-        "_fields",
-        "_first",
-        "_id",
-        "_kind",
-        "_retry",
-        "_tail",
-        "_was_cr",
-    )
-
-    def __init__(self, event_bytes_max: int) -> None:
-        self._bound = event_bytes_max
+    def __init__(self, bound: int) -> None:
+        self._bound = bound
         self._tail = bytearray()  # not a list of pieces: a server may send them byte by byte
-        self._data: bytes | bytearray | None = None
-        self._kind = b""
-        self._id: str | None = None
-        self._retry: int | None = None
-        self._fields = False
         self._was_cr = False
-        self._first = True
 
     @property
-    def mid_event(self) -> bool:
-        """True while the stream stands within an event or a line."""
-        return bool(self._fields or self._tail)
+    def _mid_line(self) -> bool:
+        return bool(self._tail)
 
-    def feed(self, data: bytes) -> Iterator[SseEvent]:
-        """Take more of the stream and yield the events that are complete with it, in order.
-
-        To be consumed before more is fed. Raises FrameTooLargeError, after what came before, if a
-        line or an event is over the bound; the stream is of no use then.
-        """
+    def _split(self, data: bytes) -> tuple[list[bytes], bytes]:
+        """Return the lines that are complete with `data`, and what `_keep` is to keep of it."""
         if b"\r" in data or self._was_cr:
             data = self._only_newlines(data)
         lines = data.split(b"\n")
@@ -83,15 +58,7 @@ class SseDecoder:
             self._keep(lines[0])
             lines[0] = bytes(self._tail)
             self._tail = bytearray()
-        for line in lines:
-            if line:
-                self._line(line)
-            elif self._fields:
-                yield self._event()
-            else:
-                self._first = False
-        if rest:
-            self._keep(rest)
+        return lines, rest
 
     def _keep(self, piece: bytes) -> None:
         self._count(len(self._tail) + len(piece), LINE_OVERHEAD_BYTES)
@@ -111,6 +78,81 @@ class SseDecoder:
             raise FrameTooLargeError(
                 f"an event is over the bound of {self._bound} bytes", stage="receive"
             )
+
+
+class SseBlocks(_Lines):
+    """One stream cut into what stands between blank lines, comments left out; it reads no field."""
+
+    __slots__ = ("_block", "_first")
+
+    def __init__(self, event_bytes_max: int) -> None:
+        super().__init__(event_bytes_max)
+        self._block = bytearray()
+        self._first = True
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take more and yield the blocks that are complete with it, each with its blank line.
+
+        Its lines end in newlines. To be consumed before more is fed. Raises FrameTooLargeError.
+        """
+        lines, rest = self._split(data)
+        for line in lines:
+            if self._first:
+                self._first = False
+                line = line.removeprefix(_BOM)  # noqa: PLW2901
+            if line[:1] == b":":
+                continue
+            if line:
+                self._count(len(self._block) + len(line), LINE_OVERHEAD_BYTES)
+                self._block += line
+                self._block += b"\n"
+            elif self._block:
+                self._block += b"\n"
+                block, self._block = bytes(self._block), bytearray()
+                yield block
+        if rest:
+            self._keep(rest)
+
+
+class SseDecoder(_Lines):
+    """One stream, from its first byte. An event that the stream ends within is never returned.
+
+    No line, and no event as a whole, is kept past `event_bytes_max`: bytes are counted before
+    they are. The rules are those of the HTML standard, "Server-sent events".
+    """
+
+    __slots__ = ("_data", "_fields", "_first", "_id", "_kind", "_retry")
+
+    def __init__(self, event_bytes_max: int) -> None:
+        super().__init__(event_bytes_max)
+        self._data: bytes | bytearray | None = None
+        self._kind = b""
+        self._id: str | None = None
+        self._retry: int | None = None
+        self._fields = False
+        self._first = True
+
+    @property
+    def mid_event(self) -> bool:
+        """True while the stream stands within an event or a line."""
+        return self._fields or self._mid_line
+
+    def feed(self, data: bytes) -> Iterator[SseEvent]:
+        """Take more of the stream and yield the events that are complete with it, in order.
+
+        To be consumed before more is fed. Raises FrameTooLargeError, after what came before, if a
+        line or an event is over the bound; the stream is of no use then.
+        """
+        lines, rest = self._split(data)
+        for line in lines:
+            if line:
+                self._line(line)
+            elif self._fields:
+                yield self._event()
+            else:
+                self._first = False
+        if rest:
+            self._keep(rest)
 
     def _line(self, line: bytes) -> None:
         if self._first:

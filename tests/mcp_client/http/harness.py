@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import anyio
 
@@ -16,7 +17,14 @@ from mcp_client.protocol.errors import Delivery
 from mcp_client.protocol.http_limits import HttpTransportLimits
 from mcp_client.protocol.jsonrpc import as_object, decode, encode
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.testing.http_server import HttpCall, HttpReply, HttpServer, serve_http
+from mcp_client.testing.http_server import (
+    HttpCall,
+    HttpHandler,
+    HttpReply,
+    HttpServer,
+    serve_http,
+)
+from mcp_client.transports.http_sse import HttpSseTransport
 from mcp_client.transports.streamable_http import StreamableHttpTransport
 
 SESSION = "a-secret-session-id"
@@ -128,12 +136,15 @@ class Sink:
         return self.frames[number]
 
 
+HttpTransport = TypeVar("HttpTransport", StreamableHttpTransport, HttpSseTransport)
+
+
 @dataclass
-class Wire:
+class WireTo(Generic[HttpTransport]):
     """A transport to a scripted server."""
 
     server: HttpServer
-    transport: StreamableHttpTransport
+    transport: HttpTransport
     reactor: Reactor
     session_guard: Guard = field(default_factory=Guard)
     sink: Sink = field(default_factory=Sink)
@@ -180,6 +191,9 @@ class Wire:
         message = found()
         assert message is not None
         return message
+
+
+Wire = WireTo[StreamableHttpTransport]
 
 
 def result(call: HttpCall, value: object = None) -> Mapping[str, object]:
@@ -240,7 +254,7 @@ async def wired(
     observer: ClientObserver = SILENT,
     wrap: Callable[[Reactor], Reactor] = lambda reactor: reactor,
 ) -> AsyncGenerator[Wire]:
-    """A transport, open, to a server that follows a script."""
+    """A Streamable HTTP transport, open, to a server that follows a script."""
     async with serve_http(script) as server, open_reactor() as inner:
         reactor = wrap(inner)
         transport = StreamableHttpTransport(
@@ -251,9 +265,35 @@ async def wired(
             limits=limits or ClientLimits(close_seconds_max=0.5),
             http_limits=http_limits,
         )
-        wire = Wire(server, transport, reactor)
-        await transport.open(wire.sink)
-        try:
+        async with _open(WireTo(server, transport, reactor)) as wire:
             yield wire
-        finally:
-            await transport.close()
+
+
+@asynccontextmanager
+async def sse_wired(
+    handler: HttpHandler,
+    *,
+    limits: ClientLimits | None = None,
+    headers: Mapping[str, str] | None = None,
+    path: str = "/sse",
+) -> AsyncGenerator[WireTo[HttpSseTransport]]:
+    """An HTTP+SSE transport, open, to a scripted server."""
+    async with serve_http(handler, path=path) as server, open_reactor() as reactor:
+        transport = HttpSseTransport(
+            Endpoint.parse(server.url, headers=headers or {}, credential="srv"),
+            engine=HttpEngine(reactor, observer=SILENT),
+            server="srv",
+            reactor=reactor,
+            limits=limits or ClientLimits(),
+        )
+        async with _open(WireTo(server, transport, reactor)) as wire:
+            yield wire
+
+
+@asynccontextmanager
+async def _open(wire: WireTo[HttpTransport]) -> AsyncGenerator[WireTo[HttpTransport]]:
+    await wire.transport.open(wire.sink)
+    try:
+        yield wire
+    finally:
+        await wire.transport.close()

@@ -8,7 +8,7 @@ from httpx_sse import EventSource
 from hypothesis import given, settings, strategies as st
 
 from mcp_client.protocol.errors import FrameTooLargeError
-from mcp_client.protocol.sse import ID_BYTES_MAX, SseDecoder, SseEvent
+from mcp_client.protocol.sse import ID_BYTES_MAX, SseBlocks, SseDecoder, SseEvent
 
 RECORDED = (
     b"\xef\xbb\xbf: welcome\r\n"
@@ -156,3 +156,26 @@ def test_a_stream_knows_whether_it_stands_within_an_event() -> None:
         states.append(decoder.mid_event)
 
     assert states == [False, True, True, False]
+
+
+def blocks(pieces: list[bytes], bound: int = 1_000) -> list[bytes]:
+    splitter = SseBlocks(bound)
+    return [block for piece in pieces for block in splitter.feed(piece)]
+
+
+@pytest.mark.parametrize("at", range(len(RECORDED) + 1))
+def test_a_stream_cut_in_two_anywhere_gives_the_same_blocks(at: int) -> None:
+    assert blocks([RECORDED[:at], RECORDED[at:]]) == blocks([RECORDED])
+
+
+@settings(deadline=None, max_examples=300)
+@given(stream=st.lists(PIECES, max_size=60).map(b"".join))
+def test_the_events_of_the_blocks_are_those_of_the_stream(stream: bytes) -> None:
+    assert fed(blocks([stream])) == fed([stream])
+
+
+@pytest.mark.requirement("S-29")
+@pytest.mark.parametrize("stream", [b"x" * 165, b"x" * 50 + b"\n" + b"x" * 120 + b"\n"])
+def test_one_byte_past_the_bound_ends_the_blocks(stream: bytes) -> None:
+    with pytest.raises(FrameTooLargeError):
+        blocks([stream], 100)

@@ -1,0 +1,331 @@
+"""HTTP+SSE, the transport of 2024-11-05: one stream in, a POST per message out. For old servers only.
+
+It is cold code: what stands between two blank lines is counted and cut here, and read by httpx-sse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final
+
+import httpx
+from httpx_sse import EventSource, ServerSentEvent
+
+from mcp_client.net.endpoint import Endpoint, Engine, RunningExchange, name_server, within_origin
+from mcp_client.net.getting import Getter
+from mcp_client.net.http.messages import Target
+from mcp_client.net.reactor import Reactor
+from mcp_client.ports import FrameSink, SendGuard, Ticket
+from mcp_client.protocol.errors import (
+    Delivery,
+    FrameTooLargeError,
+    LocalProtocolError,
+    McpError,
+    RemoteProtocolError,
+    ServerGoneError,
+    UnsupportedVersionError,
+)
+from mcp_client.protocol.http_errors import HttpStatusError
+from mcp_client.protocol.http_limits import HttpTransportLimits
+from mcp_client.protocol.http_replies import EVENT_STREAM, JSON, Headers, failure, media_type
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.sse import SseBlocks
+
+__all__ = ["HttpSseTransport"]
+
+VERSIONS: Final = ("2024-11-05",)
+"""What may be spoken over it."""
+
+SWEEP_POSTS: Final = 256
+"""POSTs from which on those are looked for that their senders gave up before they began."""
+
+_GET: Final = (("Accept", EVENT_STREAM), ("Cache-Control", "no-store"))
+_POST: Final = (("Content-Type", JSON),)
+_HTTP_LIMITS: Final = HttpTransportLimits()
+
+
+class _State(Enum):
+    NEW = "new"
+    """Nothing was asked for: there was no leave to."""
+    WAITING = "waiting"
+    """The stream is on its way, or has not said where messages go."""
+    READY = "ready"
+    OVER = "over"
+
+
+class HttpSseTransport:
+    """See `mcp_client.ports.Transport`. Answers come in one stream, whose end is that of everything.
+
+    The stream is asked for with the first message, under its guard; messages wait until the server
+    has said where they go. The engine is the connection's own, and is closed with it.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        engine: Engine,
+        server: str,
+        reactor: Reactor,
+        limits: ClientLimits,
+        http_limits: HttpTransportLimits = _HTTP_LIMITS,
+    ) -> None:
+        self.endpoint: Final = endpoint
+        self.engine: Final = engine
+        self.server: Final = server
+        self.reactor: Final = reactor
+        self.limits: Final = limits
+        self.http_limits: Final = http_limits
+        self._state = _State.NEW
+        self._sink: FrameSink | None = None
+        self._get: Getter | None = None
+        self._events: SseBlocks | None = None
+        self._post_to: Target | None = None
+        self._waiting: list[tuple[bytes, SendGuard, Ticket]] = []
+        self._waiting_bytes = 0
+        self._posts: set[_Post] = set()
+        self._sweep_at = SWEEP_POSTS
+
+    # ------------------------------------------------------------------------------- Transport
+
+    async def open(self, sink: FrameSink) -> None:
+        """Take the sink. Never waits: the stream is asked for with the first message."""
+        if self._sink is not None or self._state is _State.OVER:
+            raise LocalProtocolError(
+                "a transport is opened once", server=self.server, stage="start"
+            )
+        self._sink = sink
+
+    def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
+        """Queue one message until the server has said where messages go."""
+        if self._sink is None or self._state is _State.OVER:
+            raise LocalProtocolError("the connection is not open", server=self.server, stage="send")
+        if len(frame) > self.limits.frame_bytes_max:
+            raise FrameTooLargeError(
+                f"a frame of {len(frame)} bytes is over the bound of {self.limits.frame_bytes_max}",
+                server=self.server,
+                stage="send",
+            )
+        if self._state is _State.READY:
+            self._post(frame, guard, ticket)
+            return
+        if self._waiting_bytes + len(frame) > self.limits.outbox_bytes_max:
+            raise LocalProtocolError(
+                f"more than {self.limits.outbox_bytes_max} bytes wait to be sent",
+                server=self.server,
+                stage="send",
+            )
+        self._waiting.append((frame, guard, ticket))
+        self._waiting_bytes += len(frame)
+        if self._state is _State.NEW:
+            self._state = _State.WAITING
+            self._get = Getter(
+                self.endpoint,
+                engine=self.engine,
+                reactor=self.reactor,
+                guard=guard,
+                sink=self,
+                headers=lambda: _GET,
+            )
+            self._get.get()
+
+    def negotiated(self, version: str) -> None:
+        """Raise UnsupportedVersionError for a version of another transport."""
+        if version not in VERSIONS:
+            raise UnsupportedVersionError(
+                "the server speaks a protocol version that is not spoken over HTTP+SSE",
+                offered=version,
+                server=self.server,
+            )
+
+    def abandon(self, ticket: Ticket) -> bool:
+        """Return False: the server has to be told."""
+        return False
+
+    async def close(self) -> None:
+        """End everything. Idempotent."""
+        self._lose(ServerGoneError("the connection was closed", server=self.server, stage="close"))
+
+    # ---------------------------------------------------------------- ExchangeSink of the stream
+
+    def refused(self, error: Exception) -> None:
+        """The guard of the first message said no."""
+        for _, _, ticket in self._waiting:
+            ticket.refused(error)
+        self._waiting.clear()
+        self._lose(error)
+
+    def first_byte_out(self) -> None:
+        """Do nothing."""
+
+    def written(self) -> None:
+        """Do nothing."""
+
+    def response_started(self, status: int, headers: Headers) -> None:
+        """Read the stream. Raises McpError if there is none."""
+        if self._get is not None and self._get.follow(status, headers):
+            return
+        if not 200 <= status < 300:
+            raise self.failure(status, headers)
+        if media_type(headers) != EVENT_STREAM:
+            raise RemoteProtocolError("the server answered with no stream", stage="start")
+        self._events = SseBlocks(self.limits.frame_bytes_max)
+
+    def body(self, data: bytes) -> None:
+        """Take more of the stream. Raises FrameTooLargeError or RemoteProtocolError."""
+        if self._events is None:
+            return
+        for block in self._events.feed(data):
+            for event in _read(block):
+                if self._state is not _State.OVER:
+                    self._event(event)
+
+    def ended(self) -> None:
+        """The stream is over, and with it the connection."""
+        self._lose(ServerGoneError("the server closed its stream", server=self.server))
+
+    def failed(self, error: Exception, delivery: Delivery) -> None:
+        """The stream broke, and with it the connection."""
+        if not isinstance(error, HttpStatusError):
+            name_server(error, self.server, Delivery.NOT_SENT)
+        self._lose(error)
+
+    # -------------------------------------------------------------------------------- reading
+
+    def _event(self, event: ServerSentEvent) -> None:
+        if event.event == "endpoint" and self._post_to is None:
+            base = self.endpoint.target if self._get is None else self._get.target
+            self._post_to = within_origin(base, event.data)
+            self._begin()
+        elif event.event == "message" and event.data and self._sink is not None:
+            frame = event.data.encode()
+            if len(frame) > self.limits.frame_bytes_max:
+                raise FrameTooLargeError(
+                    f"a message is over the bound of {self.limits.frame_bytes_max} bytes",
+                    stage="receive",
+                )
+            try:
+                self._sink.frame_received(frame)
+            except Exception as error:  # noqa: BLE001  # whatever it is, this connection is over
+                self._lose(error)
+
+    def _begin(self) -> None:
+        self._state = _State.READY
+        waiting, self._waiting = self._waiting, []
+        for frame, guard, ticket in waiting:
+            try:
+                self._post(frame, guard, ticket)
+            except McpError as error:
+                ticket.failed(error)
+
+    # -------------------------------------------------------------------------------- writing
+
+    def _post(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
+        deadline = self.reactor.now() + self.limits.request_seconds_max
+        request = self.endpoint.request(
+            "POST", _POST, frame, target=self._post_to, deadline=deadline
+        )
+        post = _Post(self, ticket)
+        post.exchange = self.engine.exchange(request, guard, ticket, post)
+        if len(self._posts) >= self._sweep_at:
+            self._posts = {each for each in self._posts if not each.dropped}
+            self._sweep_at = max(SWEEP_POSTS, 2 * len(self._posts))
+        self._posts.add(post)
+
+    def over(self, post: _Post) -> None:
+        """Forget a POST that has ended."""
+        self._posts.discard(post)
+
+    def failure(self, status: int, headers: Headers) -> McpError:
+        """Return what a status that is no success means."""
+        return failure(
+            status,
+            headers,
+            None,
+            in_session=False,
+            first_send=True,
+            limits=self.limits,
+            server=self.server,
+        )
+
+    # --------------------------------------------------------------------------------- ending
+
+    def _lose(self, error: Exception) -> None:
+        if self._state is _State.OVER:
+            return
+        self._state = _State.OVER
+        if self._get is not None:
+            self._get.stop()
+        posts, self._posts = self._posts, set()
+        waiting, self._waiting = self._waiting, []
+        for post in posts:
+            post.stop()
+        self.engine.close()
+        if self._sink is not None:
+            self._sink.connection_lost(error)
+        for ticket in [post.ticket for post in posts] + [ticket for _, _, ticket in waiting]:
+            ticket.lost()
+
+
+class _Post:
+    """The POST of one message: what matters of its response is the status. An `ExchangeSink`."""
+
+    def __init__(self, transport: HttpSseTransport, ticket: Ticket) -> None:
+        self.ticket = ticket
+        self.exchange: RunningExchange | None = None
+        self._transport = transport
+        self._accepted = False
+        self._bytes = 0
+
+    @property
+    def dropped(self) -> bool:
+        """True if the message was not begun when its sender gave it up: nothing comes of it."""
+        return self.ticket.settled and (self.exchange is None or self.exchange.over)
+
+    def stop(self) -> None:
+        """End it at once."""
+        if self.exchange is not None:
+            self.exchange.abort()
+
+    def refused(self, error: Exception) -> None:
+        self._transport.over(self)
+        self.ticket.refused(error)
+
+    def first_byte_out(self) -> None:
+        pass
+
+    def written(self) -> None:
+        if self.ticket.id is not None:
+            self.ticket.written()
+
+    def response_started(self, status: int, headers: Headers) -> None:
+        if not 200 <= status < 300:
+            raise self._transport.failure(status, headers)
+        self._accepted = True
+        # not before: two connections could carry two messages past one another
+        if self.ticket.id is None:
+            self.ticket.written()
+
+    def body(self, data: bytes) -> None:
+        self._bytes += len(data)
+        if self._bytes > self._transport.http_limits.error_body_bytes_max:
+            self.stop()
+            self.ended()
+
+    def ended(self) -> None:
+        self._transport.over(self)
+
+    def failed(self, error: Exception, delivery: Delivery) -> None:
+        self._transport.over(self)
+        # the answer comes in the stream: that this response broke off says nothing about it
+        if not self._accepted and not self.ticket.settled:
+            if not isinstance(error, HttpStatusError):
+                name_server(error, self._transport.server, delivery)
+            self.ticket.failed(error)
+
+
+def _read(block: bytes) -> Iterator[ServerSentEvent]:
+    """Return the events of a whole block: one, or none if it holds comments only."""
+    response = httpx.Response(200, headers={"content-type": EVENT_STREAM}, content=block)
+    return EventSource(response).iter_sse()
