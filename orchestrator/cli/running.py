@@ -37,7 +37,7 @@ from orchestrator.sessions.approvals import ApprovalStore, Origin
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.ports import RandomIds, SessionPorts, SystemClock
-from orchestrator.sessions.state import StatePaths
+from orchestrator.sessions.state import StatePaths, keep_shown
 from orchestrator.surfaces.consent import TerminalApprover
 from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
 from orchestrator.surfaces.summary import RunSummary, summary_object, summary_text
@@ -186,7 +186,11 @@ def _pipeline_run(
         with open_progress(sys.stderr, style, now=clock.now) as progress:
             watched = _Watched(job, progress)
             person = TerminalApprover(
-                answers=sys.stdin, questions=sys.stderr, pause=progress.paused
+                answers=sys.stdin,
+                questions=sys.stderr,
+                pause=progress.paused,
+                now=clock.now,
+                keep=lambda text: keep_shown(paths.shown, text),
             )
             ports = SessionPorts(
                 clock=clock,

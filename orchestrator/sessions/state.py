@@ -6,6 +6,7 @@ earlier one had approved is then asked for again, so nobody waits for a lock.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -20,10 +21,21 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import RunId
 
-__all__ = ["HOME_VARIABLE", "RunPaths", "StatePaths", "refuse_shared", "replace_json"]
+__all__ = [
+    "HOME_VARIABLE",
+    "SHOWN_MAX",
+    "RunPaths",
+    "StatePaths",
+    "keep_shown",
+    "refuse_shared",
+    "replace_json",
+]
 
 HOME_VARIABLE: Final = "REMIT_HOME"
 """One folder for everything, in place of the platform's; what tests and CI use."""
+
+SHOWN_MAX: Final = 50
+"""Long texts that are kept for a person to read; then the oldest is removed."""
 
 _FOLDER_MODE: Final = 0o700
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -95,6 +107,11 @@ class StatePaths:
     def audit_key(self) -> Path:
         """The key that audit logs are sealed with."""
         return self.state / "audit.key"
+
+    @property
+    def shown(self) -> Path:
+        """Texts that a person is asked about and that are too long for a terminal."""
+        return self.state / "shown"
 
     @property
     def runs(self) -> Path:
@@ -172,13 +189,38 @@ def replace_json(path: Path, value: Mapping[str, object]) -> None:
     The file is readable by its owner only. Raises ConfigError if it cannot be written.
     """
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+    _replace(path, text.encode("ascii"))
+
+
+def keep_shown(folder: Path, text: str) -> tuple[Path, str]:
+    """Write a text that a person has to read, and return its file and the file's SHA-256.
+
+    The file is readable by its owner only. Raises ConfigError if it cannot be written.
+    """
+    content = text.encode()
+    digest = hashlib.sha256(content).hexdigest()
+    _make(folder)
+    refuse_shared(folder)
+    path = folder / f"{digest}.txt"
+    _replace(path, content)
+    try:
+        kept = sorted(folder.glob("*.txt"), key=lambda file: file.stat().st_mtime_ns)
+        for file in kept[:-SHOWN_MAX]:
+            if file != path:
+                file.unlink(missing_ok=True)
+    except OSError as error:
+        raise _cannot("tidy up", folder, error) from error
+    return path, digest
+
+
+def _replace(path: Path, content: bytes) -> None:
     temporary: Path | None = None
     try:
         # mkstemp: 0600, and never through a link that was there before.
         descriptor, name = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.parent)
         temporary = Path(name)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

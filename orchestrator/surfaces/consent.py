@@ -1,46 +1,68 @@
 """Asks a person on the terminal. Shows whole what is asked about; knows no policy and keeps nothing.
 
-One question at a time. What was typed before a question was shown is no answer to it; no answer,
-Ctrl-C and the end of the input are all no.
+One question at a time. What was typed before a question was shown is no answer to it, nor is what may
+have been meant for one that was withdrawn; no answer, Ctrl-C and the end of the input are all no.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Final, TextIO
 
 import anyio
 import anyio.to_thread
 
-from orchestrator.core.display import safe_line, safe_text
+from orchestrator.core.display import safe_line, whole_text, wrapped
+from orchestrator.core.errors import RemitError
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.approvals import Item
+from orchestrator.sessions.ports import SystemClock
 
-__all__ = ["ARGUMENT_CHARS_MAX", "ARGUMENT_LINES_MAX", "TerminalApprover", "approval_lines"]
+__all__ = [
+    "ARGUMENT_CHARS_MAX",
+    "ARGUMENT_LINES_MAX",
+    "ITEM_LINES_MAX",
+    "Keep",
+    "TerminalApprover",
+    "approval_lines",
+]
 
 ARGUMENT_CHARS_MAX: Final = 16_384
 """Arguments shown of one call: some screens. What is not shown is counted, in capitals."""
+ITEM_LINES_MAX: Final = 400
+"""Lines shown of what would take effect, where all of it can be kept in a file: more scroll away."""
 ARGUMENT_LINES_MAX: Final = 200
 """Lines of them: more scroll away unread."""
 
+_CLOCK: Final = SystemClock()
 _ANSWER_BYTES_MAX: Final = 64
 _SECONDS_BETWEEN_LOOKS: Final = 0.1
 """How soon an abandoned question's thread ends."""
+_SETTLE_SECONDS: Final = 1.5
+"""How long nothing is taken for an answer after another question was withdrawn: hands are slow."""
+_WITHDRAWN_SECONDS: Final = 10.0
+"""How long a withdrawn question may still be on somebody's mind."""
+_COLUMNS: Final = 78
 _NOT_YET: Final = "not approved yet; a yes is kept until something of it changes:"
-_GAP: Final = re.compile(r"(?<=\S) {9,}")
-"""Blanks that would push something out of sight."""
+_WITHDRAWN: Final = "\n(this question is withdrawn: it needs no answer any more)\n"
+_SETTLING: Final = "(the last question was withdrawn; wait a moment, this is another one)\n"
+
+Keep = Callable[[str], tuple[Path, str]]
+"""Writes a text to a file for a person to read; returns the file and its SHA-256."""
 
 
 class TerminalApprover:
     """The `Approver` of a terminal, and what asks about a project's files and a server's tools.
 
-    `pause` is held while a question stands, so that nothing else is drawn over it.
+    `pause` is held while a question stands, so that nothing else is drawn over it. `now` is a
+    monotonic clock, in seconds. `keep` takes what is too long for a terminal.
     """
 
     def __init__(
@@ -49,10 +71,15 @@ class TerminalApprover:
         answers: TextIO,
         questions: TextIO,
         pause: Callable[[], AbstractContextManager[None]] = nullcontext,
+        now: Callable[[], float] = _CLOCK.now,
+        keep: Keep | None = None,
     ) -> None:
         self._answers = answers
         self._questions = questions
         self._pause = pause
+        self._now = now
+        self._keep = keep
+        self._withdrawn_at: float | None = None
         self._one_at_a_time = anyio.Lock()
 
     @property
@@ -62,33 +89,72 @@ class TerminalApprover:
 
     async def approve(self, request: ApprovalRequest) -> bool:
         """Ask about one call. Cancelling gives the question up."""
-        return await self._ask(approval_lines(request), "allow this one call?")
+        return await self._ask(approval_lines(request, keep=self._keep), "allow this one call?")
 
     async def confirm_items(self, items: Sequence[Item]) -> bool:
-        """Ask about things that would take effect; a yes is a yes to all of them."""
-        lines = [line for item in items for line in item.shown()]
-        return await self._ask([_NOT_YET, *lines], "approve, as shown?")
+        """Ask about things that would take effect; a yes is a yes to all of them.
+
+        Raises RemitError if they are too long for a terminal and cannot be kept in a file.
+        """
+        shown = [item.shown() for item in items]
+        lines = [line for part in shown for line in part]
+        question = "approve, as shown?"
+        if self._keep is not None and len(lines) > ITEM_LINES_MAX:
+            path, digest = self._keep("".join(f"{line}\n" for line in lines))
+            titles = [part[0] for part in shown]
+            lines = [
+                *lines[:ITEM_LINES_MAX],
+                f"{len(lines) - ITEM_LINES_MAX} MORE LINES; ALL {len(lines)} STAND IN THE FILE",
+                f"  {path}",
+                f"  SHA-256 {digest}",
+                f"THEY ARE ABOUT {len(titles)} THINGS:",
+                *(f"  {title}" for title in titles),
+            ]
+            question = "approve all of it, as that file shows?"
+        return await self._ask([_NOT_YET, *lines], question)
 
     async def _ask(self, lines: Sequence[str], question: str) -> bool:
         if not self.interactive:
             return False
         async with self._one_at_a_time:
-            asking = _Question(self._answers, self._questions)
+            asking = _Question(
+                self._answers, self._questions, self._now, settles=self._was_one_withdrawn()
+            )
+            answered = False
             with self._pause(), asking.declined_by_interrupt():
                 try:
-                    return await anyio.to_thread.run_sync(
+                    answer = await anyio.to_thread.run_sync(
                         asking.put, tuple(lines), question, abandon_on_cancel=True
                     )
+                    answered = True
                 finally:
                     asking.over = True
+                    if not answered:
+                        self._withdraw()
+            return answer
+
+    def _was_one_withdrawn(self) -> bool:
+        at = self._withdrawn_at
+        return at is not None and self._now() - at < _WITHDRAWN_SECONDS
+
+    def _withdraw(self) -> None:
+        """Say that a question stands no longer: an answer to it must not meet the next one."""
+        self._withdrawn_at = self._now()
+        with suppress(OSError, ValueError):  # the terminal went away
+            self._questions.write(_WITHDRAWN)
+            self._questions.flush()
 
 
 class _Question:
     """One question, put by a worker thread that ends soon after it is `over`."""
 
-    def __init__(self, answers: TextIO, questions: TextIO) -> None:
+    def __init__(
+        self, answers: TextIO, questions: TextIO, now: Callable[[], float], *, settles: bool
+    ) -> None:
         self._answers = answers
         self._questions = questions
+        self._now = now
+        self._settles = settles
         # a plain flag: an event's lock must not be taken by a signal's handler
         self.over = False
 
@@ -100,17 +166,27 @@ class _Question:
         try:
             self._questions.write("\n" + "".join(f"{line}\n" for line in lines))
             self._questions.flush()
+            if self._settles:
+                self._settle()
             # what was typed before is no answer to a question that nobody had seen
             termios.tcflush(descriptor, termios.TCIFLUSH)
             self._questions.write(f"{question} [y/N] ")
             self._questions.flush()
             answer = self._wait(descriptor)
-            if not answer.endswith(b"\n"):
+            if not answer.endswith(b"\n") and not self.over:
                 self._questions.write("\n")
                 self._questions.flush()
         except (OSError, termios.error):  # the terminal went away: nobody said yes
             return False
         return answer.strip().lower() in (b"y", b"yes")
+
+    def _settle(self) -> None:
+        """Wait until a hand that was answering another question has come to rest."""
+        self._questions.write(_SETTLING)
+        self._questions.flush()
+        until = self._now() + _SETTLE_SECONDS
+        while self._now() < until and not self.over:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     @contextmanager
     def declined_by_interrupt(self) -> Generator[None]:
@@ -145,30 +221,41 @@ class _Question:
         return b""
 
 
-def approval_lines(request: ApprovalRequest) -> tuple[str, ...]:
-    """Return what a person is shown of a call: who, what, by which rule, with which arguments."""
+def approval_lines(request: ApprovalRequest, *, keep: Keep | None = None) -> tuple[str, ...]:
+    """Return what a person is shown of a call: who, what, by which rule, with which arguments.
+
+    Arguments that are too long for a terminal stand whole in a file, if `keep` takes them.
+    """
     rule = safe_line(request.rule, reveal=True) or "none (no policy: every call is asked about)"
-    arguments = _argument_lines(request)
+    arguments = _argument_lines(request, keep)
     return (
         f"{_name(request.agent)} wants to call {_name(request.ref.server)}/{_name(request.ref.name)}",
         f"  rule       {rule}",
         "  arguments" + ("  none" if not arguments else ""),
-        *(f"    {line}" for line in arguments),
+        *(
+            piece
+            for line in arguments
+            for piece in wrapped(f"    {line}", columns=_COLUMNS, indent=" " * 8)
+        ),
     )
 
 
-def _argument_lines(request: ApprovalRequest) -> list[str]:
+def _argument_lines(request: ApprovalRequest, keep: Keep | None) -> list[str]:
     if not request.arguments:
         return []
-    text = json.dumps(dict(request.arguments), indent=2, ensure_ascii=False, default=str)
-    # one character can take nine when it is made visible
-    shown = safe_text(text, reveal=True, chars_max=len(text) * 10 + 1)
-    shown = _GAP.sub(lambda gap: f" <{len(gap.group())} blanks> ", shown)
+    shown = whole_text(
+        json.dumps(dict(request.arguments), indent=2, ensure_ascii=False, default=str)
+    )
     lines = shown[:ARGUMENT_CHARS_MAX].split("\n")[:ARGUMENT_LINES_MAX]
     hidden = len(shown) - len("\n".join(lines))
-    if hidden:
-        lines.append(f"{hidden} MORE CHARACTERS ARE NOT SHOWN")
-    return lines
+    if not hidden:
+        return lines
+    if keep is not None:
+        with suppress(RemitError):  # then it is said that they are not shown
+            path, digest = keep(shown + "\n")
+            file = [f"ALL OF THEM STAND IN THE FILE {path}", f"SHA-256 {digest}"]
+            return [*lines, f"{hidden} MORE CHARACTERS; {file[0]}", file[1]]
+    return [*lines, f"{hidden} MORE CHARACTERS ARE NOT SHOWN"]
 
 
 def _name(text: str) -> str:

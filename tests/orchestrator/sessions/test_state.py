@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 
 from orchestrator.core.errors import ConfigError, ExitCode
 from orchestrator.core.ids import RunId
-from orchestrator.sessions.state import StatePaths, replace_json
+from orchestrator.sessions.state import SHOWN_MAX, StatePaths, keep_shown, replace_json
 
 
 def paths(home: Path) -> StatePaths:
@@ -150,3 +152,23 @@ def test_a_folder_that_does_not_exist_is_an_error_that_names_the_file(tmp_path: 
 
     assert caught.value.where is not None
     assert caught.value.where.path.endswith("x.json")
+
+
+def test_a_text_that_is_kept_for_a_person_is_the_owners_alone(tmp_path: Path) -> None:
+    path, digest = keep_shown(tmp_path / "shown", "long\u00e9")
+
+    assert path.read_bytes() == "long\u00e9".encode()
+    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (mode(path), mode(path.parent)) == (0o600, 0o700)
+
+
+def test_past_the_bound_the_oldest_text_is_removed(tmp_path: Path) -> None:
+    first, _ = keep_shown(tmp_path, "first")
+    os.utime(first, (1, 1))
+    others = [keep_shown(tmp_path, str(number))[0] for number in range(SHOWN_MAX - 1)]
+    assert first.exists()
+
+    last, _ = keep_shown(tmp_path, "last")
+
+    assert not first.exists()
+    assert all(path.exists() for path in (*others, last))

@@ -1,23 +1,29 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
 
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
+from orchestrator.core.errors import ConfigError
 from orchestrator.core.ids import AgentId, CallId, ServerName
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
+from orchestrator.sessions.state import keep_shown
 from orchestrator.surfaces.consent import (
     ARGUMENT_CHARS_MAX,
     ARGUMENT_LINES_MAX,
+    ITEM_LINES_MAX,
     TerminalApprover,
     approval_lines,
 )
@@ -44,8 +50,20 @@ def request(
     )
 
 
-def approver(terminal: Terminal) -> TerminalApprover:
-    return TerminalApprover(answers=terminal.reads, questions=terminal.writes)
+class Hands:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+
+def approver(terminal: Terminal, hands: Hands | None = None) -> TerminalApprover:
+    return TerminalApprover(
+        answers=terminal.reads, questions=terminal.writes, now=(hands or Hands()).now
+    )
 
 
 async def shown(terminal: Terminal, wanted: str, times: int = 1) -> str:
@@ -138,18 +156,25 @@ async def test_a_question_can_be_given_up_while_it_stands(terminal: Terminal):
             group.cancel_scope.cancel()
 
 
+async def withdrawn(terminal: Terminal, asking: TerminalApprover) -> None:
+    """Ask, and give the question up while it stands."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(asking.approve, request(tool="harmless"))
+        await shown(terminal, PROMPT)
+        group.cancel_scope.cancel()
+
+
 async def test_a_question_that_was_given_up_takes_no_later_answer(terminal: Terminal):
-    asking = approver(terminal)
+    hands = Hands()
+    asking = approver(terminal, hands)
     answers: list[bool] = []
 
     async def ask() -> None:
         answers.append(await asking.approve(request()))
 
     with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            group.start_soon(asking.approve, request())
-            await shown(terminal, PROMPT)
-            group.cancel_scope.cancel()
+        await withdrawn(terminal, asking)
+        hands.time += 60.0
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
             await shown(terminal, PROMPT, times=2)
@@ -157,6 +182,41 @@ async def test_a_question_that_was_given_up_takes_no_later_answer(terminal: Term
             terminal.type("y\n")
 
     assert answers == [True]
+
+
+async def test_a_question_that_was_given_up_says_so(terminal: Terminal):
+    with anyio.fail_after(5):
+        await withdrawn(terminal, approver(terminal))
+
+        assert await shown(terminal, "this question is withdrawn")
+
+
+@pytest.mark.parametrize("typed", ["y\n", "y"])
+async def test_a_yes_to_a_question_that_was_given_up_is_none_to_the_next(
+    terminal: Terminal, typed: str
+):
+    hands = Hands()
+    asking = approver(terminal, hands)
+    answers: list[bool] = []
+    text = ""
+
+    async def ask() -> None:
+        answers.append(await asking.approve(request(tool="dangerous")))
+
+    with anyio.fail_after(5):
+        await withdrawn(terminal, asking)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            # the next one is already there, and says that it is another one
+            text = await shown(terminal, "this is another one")
+            terminal.type(typed)
+            await shown(terminal, "another one)\r\ny")
+            hands.time += 1.5
+            await shown(terminal, PROMPT, times=2)
+            terminal.type("\n")
+
+    assert "mail/dangerous" in text
+    assert answers == [False]
 
 
 async def test_one_question_stands_at_a_time(terminal: Terminal):
@@ -262,7 +322,7 @@ def test_arguments_within_the_bound_are_shown_whole():
 
     lines = approval_lines(request(arguments))
 
-    assert json.loads("\n".join(lines[3:])) == arguments
+    assert json.loads("".join(line.strip() for line in lines[3:])) == arguments
 
 
 def test_arguments_past_the_bound_say_how_much_is_not_shown():
@@ -277,6 +337,77 @@ def test_arguments_of_one_line_too_many_say_how_much_is_not_shown():
 
     assert "NOT SHOWN" not in fits[-1]
     assert long[-1].strip() == "2 MORE CHARACTERS ARE NOT SHOWN"
+
+
+def test_arguments_past_the_bound_stand_whole_in_a_file():
+    kept: list[str] = []
+
+    def keep(text: str) -> tuple[Path, str]:
+        kept.append(text)
+        return Path("/state/shown/f.txt"), "f" * 64
+
+    arguments: dict[str, object] = {"text": "x" * ARGUMENT_CHARS_MAX, "to": "evil"}
+    lines = approval_lines(request(arguments), keep=keep)
+
+    assert json.loads(kept[0]) == arguments
+    assert any("STAND IN THE FILE /state/shown/f.txt" in line for line in lines)
+    assert lines[-1].strip() == "SHA-256 " + "f" * 64
+
+
+def test_arguments_that_cannot_be_kept_say_how_much_is_not_shown():
+    def keep(text: str) -> tuple[Path, str]:
+        raise ConfigError("the disk is full", code="E-STATE-IO")
+
+    lines = approval_lines(request({"text": "x" * ARGUMENT_CHARS_MAX}), keep=keep)
+
+    assert lines[-1].strip() == "16 MORE CHARACTERS ARE NOT SHOWN"
+
+
+def test_an_argument_that_is_folded_cannot_pass_for_a_line_of_ours():
+    lines = approval_lines(request({"text": "x" * 500 + " rule none"}))
+
+    assert max(map(len, lines)) <= 78
+    assert [line for line in lines[3:] if not line.startswith("    ")] == []
+
+
+def kept_in(folder: Path) -> list[Path]:
+    return list(folder.glob("*"))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_what_is_too_long_for_a_terminal_stands_whole_in_a_file(
+    terminal: Terminal, tmp_path: Path, more: int
+):
+    # one line is its title
+    lines = tuple(f"l{number}" for number in range(ITEM_LINES_MAX - 2 + more))
+    item = Item(
+        name="a",
+        kind=ItemKind.SERVER,
+        digest="0" * 64,
+        origin=Origin.PROJECT,
+        description_lines=lines,
+    )
+    last = replace(item, name="last", description_lines=())
+    asking = TerminalApprover(
+        answers=terminal.reads,
+        questions=terminal.writes,
+        keep=lambda text: keep_shown(tmp_path / "shown", text),
+    )
+
+    text = ""
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(asking.confirm_items, [item, last])
+            text = (await shown(terminal, PROMPT)).replace("\r\n", "\n")
+            terminal.type("n\n")
+
+    files = kept_in(tmp_path / "shown")
+    assert len(files) == more
+    for file in files:
+        assert file.read_text() == "\n".join([*item.shown(), *last.shown(), ""])
+        assert f"1 MORE LINES; ALL {ITEM_LINES_MAX + 1} STAND IN THE FILE\n  {file}" in text
+        assert hashlib.sha256(file.read_bytes()).hexdigest() in text
+        assert "\n  server last\n" in text
 
 
 def test_blanks_cannot_push_anything_out_of_sight():
