@@ -51,11 +51,15 @@ def main() -> None:
 
 def answer(message: dict[str, Any], shop: Shop) -> dict[str, Any]:
     """Return the answer to one request."""
-    head = {"jsonrpc": "2.0", "id": message["id"]}
+    head: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
     method, params = message["method"], message.get("params", {})
     if method == "initialize":
-        server = {"name": "orders", "version": "1"}
-        result = {"protocolVersion": VERSION, "capabilities": {"tools": {}}, "serverInfo": server}
+        capabilities: dict[str, Any] = {"tools": {}}
+        result = {
+            "protocolVersion": VERSION,
+            "capabilities": capabilities,
+            "serverInfo": {"name": "orders", "version": "1"},
+        }
         return {**head, "result": result}
     if method == "tools/list":
         return {**head, "result": {"tools": TOOLS}}

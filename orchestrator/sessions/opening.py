@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from orchestrator.agents.events import AgentEvent
@@ -21,10 +22,10 @@ from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.core.ports import Approver
+from orchestrator.sessions import consent
 from orchestrator.sessions.admitting import admit_servers
-from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Item, Origin
+from orchestrator.sessions.approvals import ApprovalStore, Item, Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers
-from orchestrator.sessions.consent import Confirm, settle
 from orchestrator.sessions.entries import (
     EntryState,
     ServerEntry,
@@ -58,7 +59,7 @@ async def open_session(
     approve: Collection[str] = (),
     allow_variables: Collection[str] = (),
     approver: Approver | None = None,
-    confirm: Confirm | None = None,
+    confirm: consent.Confirm | None = None,
     on_event: Callable[[AgentEvent], None] | None = None,
     audit: Path | str | None = None,
     out: Path | str | None = None,
@@ -92,10 +93,9 @@ async def open_session(
     variables = os.environ if environ is None else environ
     paths = StatePaths.from_environment(variables)
     paths.prepare()
-    servers_file = Path(servers)
-    root = project_of(servers_file) if project is None else Path(project)
+    root = project_of(Path(servers)) if project is None else Path(project)
     clock = SystemClock()
-    run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock.wall())) + RandomIds().new()[:6])
+    run = _new_run(clock)
     folder = _absolute(paths.run(run).out if out is None else out)
     source = ServersSource(
         origin=Origin.PROJECT,
@@ -105,16 +105,14 @@ async def open_session(
         allow_variables=frozenset(allow_variables),
         out=str(folder),
     )
-    entries = _entries(load_servers(servers_file, source), only)
+    entries = _entries(load_servers(Path(servers), source), only)
     rules = _policy(policy, root, parameters or {})
     check_policy(rules.policy, dict.fromkeys((*_labels(entries), BUILTIN_SERVER)), None)
-    store = ApprovalStore(paths.approvals)
-    book = store.book(root, approve)
+    asking = _Asking(ApprovalStore(paths.approvals), root, approve, confirm)
     items = (*rules.items, *map(server_item, entries))
-    book.refuse_unused({*(item.name for item in items), *map(tools_name, entries)})
-    asking = _Asking(book, store, confirm)
+    asking.refuse_unused({*(item.name for item in items), *map(tools_name, entries)})
     await asking.settle(items)
-    key = load_or_create_key(paths.audit_key)
+    digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
     limits = OrchestratorLimits()
     own = paths.new_run(run)
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,40 +128,59 @@ async def open_session(
                 audit=log,
                 telemetry=installed_telemetry(clock, run),
                 emit=on_event or _unheard,
-                digest_arguments=lambda arguments: digest_arguments(arguments, key),
+                digest_arguments=digest,
             ),
         )
-        log.append("run_started", {"policy": rules.policy.digest, "servers": _labels(entries)})
-        status = "failed"
-        try:
-            with ungrouped():
-                async with session.running():
-                    _refuse_failed(session)
-                    _check_offers(session)
-                    await admit_servers(
-                        session,
-                        entries,
-                        pins=PinKeeper(paths.pins, limits=limits),
-                        settle=asking.settle,
-                        audit=log,
-                    )
-                    yield session
-            status = "ok"
-        finally:
-            log.append("run_ended", {"status": status})
+        keeper = PinKeeper(paths.pins, limits=limits)
+        async with _connected(session, entries, pins=keeper, settle=asking.settle, log=log):
+            yield session
+
+
+@asynccontextmanager
+async def _connected(
+    session: ParentSession,
+    entries: Sequence[ServerEntry],
+    *,
+    pins: PinKeeper,
+    settle: Callable[[Sequence[Item]], Awaitable[None]],
+    log: AuditLog,
+) -> AsyncGenerator[None]:
+    """Start the servers, check and admit what they offer, and record how it all ended."""
+    log.append("run_started", {"policy": session.policy.digest, "servers": _labels(entries)})
+    status = "failed"
+    try:
+        with ungrouped():
+            async with session.running():
+                _refuse_failed(session)
+                _check_offers(session)
+                await admit_servers(session, entries, pins=pins, settle=settle, audit=log)
+                yield
+        status = "ok"
+    finally:
+        log.append("run_ended", {"status": status})
 
 
 class _Asking:
     """Settles items one lot after the other; a yes to one lot holds for the next."""
 
-    def __init__(self, book: ApprovalBook, store: ApprovalStore, confirm: Confirm | None) -> None:
-        self._book = book
+    def __init__(
+        self,
+        store: ApprovalStore,
+        project: Path,
+        approve: Collection[str],
+        confirm: consent.Confirm | None,
+    ) -> None:
         self._store = store
+        self._book = store.book(project, approve)
         self._confirm = confirm
+
+    def refuse_unused(self, names: Collection[str]) -> None:
+        """Raise ConfigError for an approval that names none of these."""
+        self._book.refuse_unused(names)
 
     async def settle(self, items: Sequence[Item]) -> None:
         """Return once all are approved. Raises PendingApprovalError."""
-        self._book = await settle(
+        self._book = await consent.settle(
             items,
             book=self._book,
             store=self._store,
@@ -203,6 +220,11 @@ def _policy(
         return PolicyFiles(policy=policy, items=())
     paths = [policy] if isinstance(policy, Path | str) else policy
     return read_policies([Path(path) for path in paths], project=project, parameters=parameters)
+
+
+def _new_run(clock: SystemClock) -> RunId:
+    started = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock.wall()))
+    return RunId(started + RandomIds().new()[:6])
 
 
 def _absolute(path: Path | str) -> Path:

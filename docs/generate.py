@@ -1,0 +1,130 @@
+"""Writes the page of limits from the source: no bound is described by hand. Runs nothing else.
+
+python docs/generate.py            says whether the page is current; exit code 1 if it is not
+python docs/generate.py --write    renews it
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PAGE: Final = ROOT / "docs" / "reference" / "limits.md"
+PACKAGES: Final = ("orchestrator", "mcp_client", "policies")
+
+_HEAD: Final = """\
+# Limits
+
+Everything that grows has a bound. Each stands in the source with the reason for its value; this page
+is made from there by `python docs/generate.py --write`.
+
+What is too large is refused with an error that says so, or cut and marked as cut; it is never taken
+for something else. Bounds of a budget are set in [a pipeline](pipelines.md#budget), the time of one
+call in [a servers file](servers-file.md). The others are the same for everybody in this version.
+"""
+_UNITS: Final = ((1024 * 1024, "MiB"), (1024, "KiB"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One bound: its name, its value for a reader, why."""
+
+    name: str
+    value: str
+    reason: str
+
+
+def main(words: list[str]) -> int:
+    """Write the page, or say whether it is current."""
+    sys.path.insert(0, str(ROOT))
+    page = render()
+    if words == ["--write"]:
+        PAGE.write_text(page, "utf-8")
+        return 0
+    if PAGE.is_file() and PAGE.read_text("utf-8") == page:
+        return 0
+    sys.stderr.write(f"{PAGE.relative_to(ROOT)} is not current: python docs/generate.py --write\n")
+    return 1
+
+
+def render() -> str:
+    """Return the whole page."""
+    parts = [_HEAD]
+    scattered: list[tuple[str, Bound]] = []
+    for path in _modules():
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        tree = ast.parse(path.read_text("utf-8"))
+        if path.name == "limits.py":
+            parts += [_section(name, node) for node in tree.body if isinstance(node, ast.ClassDef)]
+        else:
+            scattered += [(name, bound) for bound in _constants(name, tree)]
+    rows = [f"| `{b.name}` | {b.value} | {b.reason} | `{name}` |" for name, b in scattered]
+    parts.append(
+        "\n".join(["## Bounds of single modules\n", "| bound | value | why | module |",
+                   "|---|---|---|---|", *rows]) + "\n"
+    )  # fmt: skip
+    return "\n".join(parts)
+
+
+def _modules() -> Iterator[Path]:
+    found = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    yield from (path for path in found if path.name == "limits.py")
+    yield from (path for path in found if path.name != "limits.py")
+
+
+def _section(module: str, node: ast.ClassDef) -> str:
+    owner: object = getattr(import_module(module), node.name)()
+    rows = [
+        f"| `{name}` | {_shown(name, getattr(owner, name))} | {reason} |"
+        for name, reason in _documented(node.body)
+    ]
+    summary = (ast.get_docstring(node) or "").partition("\n")[0]
+    head = [
+        f"## `{module}.{node.name}`\n",
+        summary + "\n",
+        "| bound | value | why |",
+        "|---|---|---|",
+    ]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def _constants(module: str, tree: ast.Module) -> Iterator[Bound]:
+    """Find a module's own public bounds: NAME_MAX or NAME_MIN with a text after it."""
+    for name, reason in _documented(tree.body):
+        if not name.startswith("_") and name.endswith(("_MAX", "_MIN")):
+            value: object = getattr(import_module(module), name)
+            yield Bound(name, _shown(name, value), reason)
+
+
+def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for node, after in zip(body, [*body[1:], ast.Pass()], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id, _text(after)
+
+
+def _text(node: ast.stmt) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return " ".join(str(node.value.value).split()).replace("|", "\\|")
+    return ""
+
+
+def _shown(name: str, value: object) -> str:
+    if not isinstance(value, int | float):
+        return f"`{value!r}`"
+    lower = name.lower()
+    if "bytes" in lower:
+        for size, unit in _UNITS:
+            if value >= size and value % size == 0:
+                return f"{value // size:,} {unit}"
+        return f"{value:,} bytes"
+    return f"{value:g} s" if "seconds" in lower else f"{value:,}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
