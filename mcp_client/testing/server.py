@@ -77,8 +77,9 @@ class ScriptedServer:
     """An MCP server of one connection that does what a test tells it. Hand it to `connect`.
 
     It answers `initialize`, `ping`, `tools/list` and `tools/call` by itself. Requests of a method
-    or a tool that is held wait in `held`. Everything else is said with `say`, `send`, `notify`,
-    `ask`, `answer` and `die`, at any time, in any order, however wrong.
+    or a tool that is held wait in `held`; a method given to `on` is its function's. Everything
+    else is said with `say`, `send`, `notify`, `ask`, `answer` and `die`, at any time, in any order,
+    however wrong.
 
     Args:
         name: the host's label of it.
@@ -117,6 +118,7 @@ class ScriptedServer:
         self._definitions: list[object] = []
         self._handlers: dict[str, ToolHandler | None] = {}
         self._held_methods: set[str] = set()
+        self._answers: dict[str, Callable[[ScriptedRequest], object]] = {}
         self._wire: MemoryTransport | None = None
         self._changed = anyio.Event()
         self._over = False
@@ -147,6 +149,10 @@ class ScriptedServer:
         self._definitions = [
             each for each in self._definitions if (as_object(each) or {}).get("name") != name
         ]
+
+    def on(self, method: str, answer: Callable[[ScriptedRequest], object]) -> None:
+        """Hand requests of a method to a function, which answers them itself, now or later."""
+        self._answers[method] = answer
 
     def hold(self, method: str) -> None:
         """Keep requests of a method in `held` from now on."""
@@ -270,6 +276,9 @@ class ScriptedServer:
     def _take(self, request: ScriptedRequest) -> None:
         if request.method in self._held_methods:
             self.held.append(request)
+            return
+        if request.method in self._answers:
+            self._answers[request.method](request)
             return
         match request.method:
             case "initialize":

@@ -1,0 +1,26 @@
+"""`Everything` as a process: lines in, lines out. The argument is the protocol version."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from everything import Everything
+
+
+def main() -> None:
+    def send(message: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+
+    server = Everything(sys.argv[1], send)
+    for line in sys.stdin:
+        server.take(json.loads(line))
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
