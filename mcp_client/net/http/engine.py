@@ -189,15 +189,12 @@ class HttpEngine:
 
     def _assign(self, exchange: Exchange) -> Connection | None:
         """Return an idle connection; or start a new one, or put the exchange into the line."""
+        connection = self._take_idle(exchange.key)
+        if connection is not None:
+            return connection
         pool = self._pools.get(exchange.key)
         if pool is None:
             pool = self._pools[exchange.key] = _Pool()
-        while pool.idle:
-            connection = pool.idle.pop()
-            self._idle_count -= 1
-            if connection.alive():
-                return connection
-            connection.close()
         if pool.size < self._limits.connections_per_origin_max:
             dial = Dial(exchange, self, self._reactor, self._resolver, self._limits, self._proxy)
             pool.dials.add(dial)
@@ -205,6 +202,16 @@ class HttpEngine:
             dial.start()
         else:
             pool.waiting.append(exchange)
+        return None
+
+    def _take_idle(self, key: PoolKey) -> Connection | None:
+        # asked for each time: closing the last connection of a pool ends the pool
+        while (pool := self._pools.get(key)) is not None and pool.idle:
+            connection = pool.idle.pop()
+            self._idle_count -= 1
+            if connection.alive():
+                return connection
+            connection.close()
         return None
 
     # ---- told by exchanges
