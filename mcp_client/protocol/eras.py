@@ -11,9 +11,6 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
-from mcp_client.protocol.errors import PeerError
-from mcp_client.protocol.jsonrpc import as_object
-from mcp_client.protocol.modern import HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION
 from mcp_client.protocol.versions import MODERN_VERSIONS
 
 __all__ = [
@@ -24,11 +21,8 @@ __all__ = [
     "Negotiation",
     "Opening",
     "Step",
-    "names_modern",
     "pick_version",
 ]
-
-_TEXT_CHARS_MAX: Final = 4_096
 
 
 class Opening(Enum):
@@ -159,6 +153,11 @@ class Negotiation:
             return Step.INITIALIZE
         return Step.DISCOVER
 
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether a server that does not know the last question is asked another one."""
+        return Answer.SILENT in STEPS[self._stage]
+
     def answered(self, answer: Answer) -> Step:
         """Take what became of the last question, and return what follows from it."""
         step = STEPS[self._stage].get(answer, Step.FAIL)
@@ -172,22 +171,6 @@ class Negotiation:
             case Step.LEGACY | Step.MODERN | Step.FAIL:
                 pass
         return step
-
-
-def names_modern(error: PeerError) -> bool:
-    """Return whether an answer to `initialize` says that its server has no `initialize`.
-
-    That is one of the codes that only modern servers use, or a modern version among those that
-    the server names as spoken, in the data or in the text. To be wrong costs one question.
-    """
-    if error.code in (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION):
-        return True
-    # MCP 2026-07-28, versioning: such a server should name its versions in any error
-    supported = (as_object(error.data) or {}).get("supported")
-    if isinstance(supported, list) and any(version in supported for version in MODERN_VERSIONS):
-        return True
-    text = error.peer_message[:_TEXT_CHARS_MAX]
-    return any(version in text for version in MODERN_VERSIONS)
 
 
 def pick_version(supported: Iterable[str]) -> str:

@@ -9,7 +9,14 @@ from typing import Final, TypeAlias
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.modern_limits import ModernLimits
 
-__all__ = ["SKILLS", "TASKS", "Settings", "in_common", "read_extensions"]
+__all__ = [
+    "SKILLS",
+    "TASKS",
+    "Settings",
+    "extension_request_allowed",
+    "in_common",
+    "read_extensions",
+]
 
 SKILLS: Final = "io.modelcontextprotocol/skills"
 """Skills that a server offers (SEP-2640)."""
@@ -18,6 +25,14 @@ TASKS: Final = "io.modelcontextprotocol/tasks"
 
 Settings: TypeAlias = Mapping[str, object]
 """What one side says about one extension."""
+
+_REQUESTS: Final[Mapping[str, str]] = {
+    "skills/list": SKILLS,
+    "skills/get": SKILLS,
+    "tasks/get": TASKS,
+    "tasks/update": TASKS,
+    "tasks/cancel": TASKS,
+}
 
 # MCP, `_meta` key names, where the prefix is mandatory: labels with dots, a slash, a name
 _NAME: Final = re.compile(
@@ -47,3 +62,8 @@ def in_common(
 ) -> Mapping[str, Settings]:
     """Return the server's settings of what both sides declared: everything else is off."""
     return {name: settings for name, settings in theirs.items() if name in ours}
+
+
+def extension_request_allowed(method: str, extensions: Mapping[str, Settings]) -> bool:
+    """Return whether a method belongs to an extension that is on."""
+    return _REQUESTS.get(method) in extensions

@@ -25,7 +25,7 @@ from mcp_client.protocol.modern_errors import (
 )
 from mcp_client.protocol.modern_limits import ModernLimits
 from mcp_client.protocol.texts import cut_text
-from mcp_client.protocol.versions import MODERN_VERSION
+from mcp_client.protocol.versions import MODERN_VERSION, MODERN_VERSIONS
 
 __all__ = [
     "HEADER_MISMATCH",
@@ -36,7 +36,10 @@ __all__ = [
     "RequestMeta",
     "ResultType",
     "capability_members",
+    "is_modern_error",
     "lowered",
+    "name_in",
+    "names_modern",
     "read_discover",
     "read_result_type",
     "refine_error",
@@ -58,7 +61,20 @@ MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
 """The request names a version that the server does not speak."""
 
+TEXT_CHARS_MAX: Final = 4_096
+"""How far an error's text is looked through."""
+
 _NOTHING: Final[Settings] = {}
+
+# MCP 2026-07-28, standard headers; the tasks extension names the task
+_NAMES: Final[Mapping[str, str]] = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 
 
 class ResultType(Enum):
@@ -235,6 +251,33 @@ def refine_error(error: PeerError, limits: ClientLimits, bounds: ModernLimits) -
     if isinstance(refined, VersionRefusedError):
         refined.supported = _versions(data.get("supported"), limits, bounds) or ()
     return refined
+
+
+def names_modern(code: int | None, message: str, data: object) -> bool:
+    """Return whether an error answer to `initialize` says that its server has no `initialize`.
+
+    That is one of the codes that only modern servers use, or a modern version among those that
+    the server names as spoken, in the data or in the text. To be wrong costs one question.
+    """
+    if is_modern_error(code):
+        return True
+    # MCP 2026-07-28, versioning: such a server should name its versions in any error
+    supported = (as_object(data) or _NOTHING).get("supported")
+    if isinstance(supported, list) and any(version in supported for version in MODERN_VERSIONS):
+        return True
+    return any(version in message[:TEXT_CHARS_MAX] for version in MODERN_VERSIONS)
+
+
+def is_modern_error(code: int | None) -> bool:
+    """Return whether only servers of this version and later ones use an error's code."""
+    return code in (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
+
+
+def name_in(method: str, params: Mapping[str, object]) -> str:
+    """Return what a header has to say that a request is about; empty where it has to say nothing."""
+    member = _NAMES.get(method)
+    name = None if member is None else params.get(member)
+    return name if isinstance(name, str) else ""
 
 
 def _versions(value: object, limits: ClientLimits, bounds: ModernLimits) -> tuple[str, ...] | None:

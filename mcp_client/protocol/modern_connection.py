@@ -14,11 +14,12 @@ from mcp_client.protocol.events import (
     Event,
     NotificationReceived,
     PeerViolation,
+    RequestId,
     RequestReceived,
     ResponseReceived,
     Violation,
 )
-from mcp_client.protocol.extensions import SKILLS, TASKS, Settings, in_common
+from mcp_client.protocol.extensions import Settings, extension_request_allowed, in_common
 from mcp_client.protocol.jsonrpc import Message, encode, read_message
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogLevel
@@ -38,6 +39,7 @@ from mcp_client.protocol.subscriptions import (
     Subscriptions,
     Verdict,
 )
+from mcp_client.protocol.tasks import TaskSupport
 from mcp_client.protocol.versions import MODERN_VERSION
 
 __all__ = ["MODERN_TRANSITIONS", "ModernConnection", "ModernEvent", "ModernState", "ModernStep"]
@@ -60,6 +62,10 @@ class ModernStep(Enum):
     """The server said what it speaks, and we speak one of it."""
     REQUEST = "request"
     CANCEL = "cancel"
+    NOTIFY = "notify"
+    """Any other notification: this version has none of the client's."""
+    ANSWER = "answer"
+    """An answer to a request of the server: this version has none."""
     CLOSE = "close"
 
 
@@ -90,12 +96,6 @@ _REQUESTS: Final[Mapping[str, _Needs]] = {
     "prompts/get": lambda c: c.capabilities.prompts,
     "completion/complete": lambda c: c.capabilities.completions,
     "subscriptions/listen": lambda _: True,
-    "tasks/get": lambda c: TASKS in c.extensions,
-    "tasks/update": lambda c: TASKS in c.extensions,
-    "tasks/cancel": lambda c: TASKS in c.extensions,
-    "skills/list": lambda c: SKILLS in c.extensions,
-    "skills/get": lambda c: SKILLS in c.extensions,
-    "resources/directory/read": lambda c: c.extensions.get(SKILLS, {}).get("directoryRead") is True,
 }
 
 
@@ -151,6 +151,16 @@ class ModernConnection:
         return self._state
 
     @property
+    def negotiated(self) -> ClientCapabilities:
+        """What a request declares that does not say otherwise."""
+        return self._declares
+
+    @property
+    def task_support(self) -> TaskSupport:
+        """Nothing: this version has tasks as an extension."""
+        return TaskSupport()
+
+    @property
     def last_id(self) -> int:
         """The highest id given to a request so far. No id is given twice."""
         return self._last_id
@@ -195,7 +205,8 @@ class ModernConnection:
         """
         self._take(ModernStep.REQUEST)
         needs = _REQUESTS.get(method)
-        if needs is None or not needs(self):
+        allowed = extension_request_allowed(method, self.extensions)
+        if not allowed and (needs is None or not needs(self)):
             raise self._wrong("the server has not declared what this method needs")
         # a newline would begin a frame that nobody has checked
         if params[:1] != b"{" or params[-1:] != b"}" or b"\n" in params:
@@ -225,6 +236,22 @@ class ModernConnection:
             params["reason"] = reason
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
         return encode(message)
+
+    def frame_notification(self, method: str) -> bytes:
+        """Raise LocalProtocolError: in this version there is nobody to tell."""
+        self._take(ModernStep.NOTIFY)
+        return encode({"jsonrpc": "2.0", "method": method})
+
+    def frame_answer(self, request_id: RequestId, result: Mapping[str, object]) -> bytes:
+        """Raise LocalProtocolError: in this version servers make no requests."""
+        self._take(ModernStep.ANSWER)
+        return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+    def frame_refusal(self, request_id: RequestId, code: int, message: str) -> bytes:
+        """Raise LocalProtocolError: in this version servers make no requests."""
+        self._take(ModernStep.ANSWER)
+        error = {"code": code, "message": message}
+        return encode({"jsonrpc": "2.0", "id": request_id, "error": error})
 
     def check_result(self, method: str, result: object) -> None:
         """Raise RemoteProtocolError if a result is of a type that its request cannot have."""

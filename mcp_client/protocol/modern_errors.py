@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from mcp_client.protocol.errors import Delivery, McpError, PeerError, RemoteProtocolError
+from mcp_client.protocol.errors import (
+    Delivery,
+    HandshakeError,
+    McpError,
+    PeerError,
+    RemoteProtocolError,
+)
 
 __all__ = [
     "HeaderMismatchError",
+    "InputRefusedError",
     "MissingCapabilityError",
+    "ModernServerError",
     "SkillFault",
     "SkillVerificationError",
     "TaskCancelledError",
@@ -54,6 +62,25 @@ class TaskCancelledError(McpError):
 
 class UndeclaredInputError(RemoteProtocolError):
     """The server asked for something that the request did not declare: it is not answered."""
+
+
+class ModernServerError(HandshakeError):
+    """The server answered `initialize` by naming a version that has no `initialize`.
+
+    Attributes:
+        accepted: it answered with a result all the same: the handshake has to be completed.
+    """
+
+    def __init__(self, message: str, *, server: str = "", accepted: bool = False) -> None:
+        super().__init__(message, server=server, stage="handshake", delivery=Delivery.ANSWERED)
+        self.accepted = accepted
+
+
+class InputRefusedError(McpError):
+    """A question of the server was not answered: nobody could, or somebody would not.
+
+    The request ends here. The server is told nothing, as it has to be (MCP 2026-07-28).
+    """
 
 
 class SkillFault(Enum):

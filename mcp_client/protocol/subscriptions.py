@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+"""The first notice of each stream."""
 _CANCELLED: Final = "notifications/cancelled"
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "poll_seconds",
     "read_task",
     "read_tool_tasks",
+    "task_request_allowed",
 ]
 
 TASKS_VERSION: Final = "2025-11-25"
@@ -72,7 +73,6 @@ class ToolTasks(Enum):
 class TaskSupport:
     """What a server of 2025-11-25 declared about tasks."""
 
-    list: bool = False
     cancel: bool = False
     tool_calls: bool = False
 
@@ -85,10 +85,20 @@ class TaskSupport:
         requests = as_object(tasks.get("requests")) or _NOTHING
         tools = as_object(requests.get("tools")) or _NOTHING
         return cls(
-            list=as_object(tasks.get("list")) is not None,
             cancel=as_object(tasks.get("cancel")) is not None,
             tool_calls=as_object(tools.get("call")) is not None,
         )
+
+
+def task_request_allowed(method: str, support: TaskSupport) -> bool:
+    """Return whether a server of 2025-11-25 declared what a request about tasks needs."""
+    match method:
+        case "tasks/get" | "tasks/result":
+            return support.tool_calls
+        case "tasks/cancel":
+            return support.cancel
+        case _:
+            return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

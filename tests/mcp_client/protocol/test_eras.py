@@ -10,16 +10,10 @@ from mcp_client.protocol.eras import (
     Negotiation,
     Opening,
     Step,
-    names_modern,
     pick_version,
 )
-from mcp_client.protocol.errors import PeerError
 
 SETTLED = (Step.LEGACY, Step.MODERN, Step.FAIL)
-
-
-def error(code: int, message: str = "no", data: object = None) -> PeerError:
-    return PeerError(code=code, peer_message=message, data=data)
 
 
 def walk(opening: Opening, *answers: Answer, remembered: Era | None = None) -> list[Step]:
@@ -125,37 +119,14 @@ def test_a_new_memory_remembers_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        error(-32022, data={"supported": ["2026-07-28"], "requested": "2025-11-25"}),
-        error(-32022),
-        error(-32020, "Missing MCP-Protocol-Version header"),
-        error(-32021),
-        error(-32601, "unknown method; this server speaks 2026-07-28"),
-        error(-32600, data={"supported": ["2026-07-28"]}),
-    ],
-)
-def test_what_only_a_modern_server_says_is_recognized(answer: PeerError) -> None:
-    assert names_modern(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        error(-32601, "method not found"),
-        error(-32602, "unsupported version", {"supported": ["2025-06-18"]}),
-        error(-32000, data=["2026-07-28"]),
-        error(-32602, data={"supported": "2026-07-28"}),
-        error(-32602, "x" * 5_000 + "2026-07-28"),
-    ],
-)
-def test_what_any_server_may_say_is_not_taken_for_it(answer: PeerError) -> None:
-    assert not names_modern(answer)
-
-
-@pytest.mark.parametrize(
     ("supported", "picked"),
     [(["2025-11-25", "2026-07-28"], "2026-07-28"), (["2025-11-25", "1900-01-01"], ""), ([], "")],
 )
 def test_the_version_is_one_that_both_speak(supported: list[str], picked: str) -> None:
     assert pick_version(supported) == picked
+
+
+def test_only_where_an_old_server_is_possible_does_silence_lead_on() -> None:
+    assert Negotiation(Opening.MODERN_FIRST).may_fall_back
+    assert not Negotiation(Opening.MODERN).may_fall_back
+    assert not Negotiation(Opening.LEGACY_FIRST).may_fall_back

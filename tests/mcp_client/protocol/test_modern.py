@@ -13,6 +13,8 @@ from mcp_client.protocol.modern import (
     ResultType,
     capability_members,
     lowered,
+    name_in,
+    names_modern,
     read_discover,
     read_result_type,
     refine_error,
@@ -289,3 +291,59 @@ def test_what_a_request_says_is_in_canonical_form() -> None:
     members = RequestMeta(capabilities={"sampling": {}, "roots": {}}).members()
 
     assert encode(decode(b"{" + members + b"}", LIMITS)) == b"{" + members + b"}"
+
+
+# ------------------------------------------------------------------------------------ eras
+
+
+def error(code: int, message: str = "no", data: object = None) -> PeerError:
+    return PeerError(code=code, peer_message=message, data=data)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        error(-32022, data={"supported": ["2026-07-28"], "requested": "2025-11-25"}),
+        error(-32022),
+        error(-32020, "Missing MCP-Protocol-Version header"),
+        error(-32021),
+        error(-32601, "unknown method; this server speaks 2026-07-28"),
+        error(-32600, data={"supported": ["2026-07-28"]}),
+    ],
+)
+def test_what_only_a_modern_server_says_is_recognized(answer: PeerError) -> None:
+    assert names_modern(answer.code, answer.peer_message, answer.data)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        error(-32601, "method not found"),
+        error(-32602, "unsupported version", {"supported": ["2025-06-18"]}),
+        error(-32000, data=["2026-07-28"]),
+        error(-32602, data={"supported": "2026-07-28"}),
+        error(-32602, "x" * 5_000 + "2026-07-28"),
+    ],
+)
+def test_what_any_server_may_say_is_not_taken_for_it(answer: PeerError) -> None:
+    assert not names_modern(answer.code, answer.peer_message, answer.data)
+
+
+@pytest.mark.requirement("N-2")
+@pytest.mark.parametrize(
+    ("method", "params", "name"),
+    [
+        ("tools/call", {"name": "t"}, "t"),
+        ("prompts/get", {"name": "p"}, "p"),
+        ("resources/read", {"uri": "u:"}, "u:"),
+        ("tasks/get", {"taskId": "i"}, "i"),
+        ("tasks/update", {"taskId": "i"}, "i"),
+        ("tasks/cancel", {"taskId": "i"}, "i"),
+        ("tools/list", {"name": "t"}, ""),
+        ("tools/call", {"name": 1}, ""),
+    ],
+)
+def test_a_header_says_what_a_request_is_about(
+    method: str, params: dict[str, object], name: str
+) -> None:
+    assert name_in(method, params) == name

@@ -15,6 +15,7 @@ from mcp_client.protocol.tasks import (
     poll_seconds,
     read_task,
     read_tool_tasks,
+    task_request_allowed,
 )
 
 LIMITS = ClientLimits()
@@ -169,7 +170,7 @@ def test_a_long_message_is_cut() -> None:
 def test_a_server_declares_what_it_makes_tasks_of() -> None:
     support = TaskSupport.parse({"tasks": WHOLE}, version="2025-11-25")
 
-    assert support == TaskSupport(list=True, cancel=True, tool_calls=True)
+    assert support == TaskSupport(cancel=True, tool_calls=True)
 
 
 @pytest.mark.requirement("K-1")
@@ -192,3 +193,22 @@ def test_a_tool_says_whether_it_is_called_as_a_task(said: ToolTasks) -> None:
 @pytest.mark.parametrize("execution", [None, {}, [], {"taskSupport": 1}, {"taskSupport": "x"}])
 def test_a_tool_that_says_nothing_usable_is_not_called_as_a_task(execution: object) -> None:
     assert read_tool_tasks({"execution": execution}) is ToolTasks.FORBIDDEN
+
+
+@pytest.mark.requirement("K-1")
+@pytest.mark.parametrize(
+    ("method", "support", "allowed"),
+    [
+        ("tasks/get", TaskSupport(tool_calls=True), True),
+        ("tasks/result", TaskSupport(tool_calls=True), True),
+        ("tasks/cancel", TaskSupport(tool_calls=True), False),
+        ("tasks/cancel", TaskSupport(cancel=True), True),
+        ("tasks/get", TaskSupport(), False),
+        ("tasks/update", TaskSupport(cancel=True, tool_calls=True), False),
+        ("tasks/list", TaskSupport(cancel=True, tool_calls=True), False),
+    ],
+)
+def test_a_server_is_asked_about_tasks_only_as_it_declared(
+    method: str, support: TaskSupport, allowed: bool
+) -> None:
+    assert task_request_allowed(method, support) is allowed
