@@ -24,7 +24,7 @@ from mcp_client.protocol.forms import (
 from mcp_client.protocol.items import fault_of_id
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.texts import short_text
+from mcp_client.protocol.texts import short_text, text_of
 
 __all__ = ["FormFault", "read_form"]
 
@@ -103,7 +103,7 @@ def _read_text(members: Mapping[str, object], labels: _Labels) -> TextField | Fo
         length_min=cast("int", low),
         length_max=cast("int | None", high),
         # one that is not known is the server's to check
-        format=_FORMATS.get(members.get("format")),
+        format=_FORMATS.get(text_of(members, "format")),
     )
 
 
@@ -205,4 +205,4 @@ def _is_number(value: object) -> bool:
     return type(value) is int or type(value) is float
 
 
-_FORMATS: Final[Mapping[object, TextFormat]] = {each.value: each for each in TextFormat}
+_FORMATS: Final[Mapping[str, TextFormat]] = {each.value: each for each in TextFormat}

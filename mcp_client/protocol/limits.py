@@ -60,8 +60,8 @@ class ClientLimits:
     """Icons of one thing; further ones are left out."""
     uri_chars_max: int = 8_192
     """A URI or a template of URIs: what common servers and proxies take."""
-    template_parts_max: int = 64
-    """Literals and expressions of a template that is matched or expanded."""
+    template_parts_max: int = 32
+    """Literals and expressions of a template: matching the longest URI takes a few hundredths of a second."""
     content_blocks_max: int = 1_000
     """Content blocks of one result, contents of one resource, messages of one prompt."""
     completion_values_max: int = 100

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from mcp_client.protocol.jsonrpc import canonical
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.texts import cut_text, short_text
+from mcp_client.protocol.texts import cut_text, short_text, text_of
 
 __all__ = ["LogLevel", "LogMessage", "read_log"]
 
@@ -43,7 +44,7 @@ class LogMessage:
 
 def read_log(params: Mapping[str, object], limits: ClientLimits) -> LogMessage | None:
     """Read the params of `notifications/message`; None if they are malformed."""
-    level = _LEVELS.get(params.get("level"))
+    level = _LEVELS.get(text_of(params, "level"))
     if level is None or "data" not in params or not isinstance(params.get("logger"), str | None):
         return None
     data = params["data"]
@@ -55,4 +56,4 @@ def read_log(params: Mapping[str, object], limits: ClientLimits) -> LogMessage |
     )
 
 
-_LEVELS: dict[object, LogLevel] = {level.value: level for level in LogLevel}
+_LEVELS: Final[Mapping[str, LogLevel]] = {level.value: level for level in LogLevel}

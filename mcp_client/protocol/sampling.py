@@ -13,7 +13,7 @@ from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.prompts import Role
 from mcp_client.protocol.sampling_turns import fault_of_turns
-from mcp_client.protocol.texts import cut_text, short_text
+from mcp_client.protocol.texts import cut_text, short_text, text_of
 from mcp_client.protocol.tools import Tool, read_tool
 
 __all__ = [
@@ -197,7 +197,7 @@ def _read_messages(
     read: list[SamplingMessage] = []
     for message in messages:
         members = as_object(message)
-        role = None if members is None else _ROLES.get(members.get("role"))
+        role = None if members is None else _ROLES.get(text_of(members, "role"))
         if members is None or role is None:
             return "a message is the user's or the assistant's"
         content = members.get("content")
@@ -266,4 +266,4 @@ def _number(value: object) -> float | None:
     return value if type(value) is int or type(value) is float else None
 
 
-_ROLES: Final[Mapping[object, Role]] = {role.value: role for role in Role}
+_ROLES: Final[Mapping[str, Role]] = {role.value: role for role in Role}

@@ -104,8 +104,6 @@ def _parse(template: str, limits: ClientLimits) -> tuple[_Part, ...]:
     parts: list[_Part] = []
     rest = template
     while rest:
-        if len(parts) >= limits.template_parts_max:
-            raise _malformed(f"it has more than {limits.template_parts_max} parts")
         literal, brace, rest = rest.partition("{")
         if "}" in literal:
             raise _malformed("a brace is closed that was not opened")
@@ -116,6 +114,8 @@ def _parse(template: str, limits: ClientLimits) -> tuple[_Part, ...]:
             if not closed:
                 raise _malformed("a brace is not closed")
             parts.append(_parse_expression(inside))
+        if len(parts) > limits.template_parts_max:
+            raise _malformed(f"it has more than {limits.template_parts_max} parts")
     return tuple(parts)
 
 
