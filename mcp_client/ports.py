@@ -119,6 +119,11 @@ class FrameSink(Protocol):
 class Transport(Protocol):
     """One connection to one server. `send` has no default guard: nothing goes out without one."""
 
+    @property
+    def versions(self) -> Sequence[str]:
+        """The versions with a handshake that may be spoken over it: the first one is asked for."""
+        ...
+
     async def open(self, sink: FrameSink) -> None:
         """Start or reach the server. Raises StartError, or ServerGoneError if it ended at once.
 

@@ -119,6 +119,18 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface):
         assert self.session.lost is not None
         return self.session.lost
 
+    def begin_anew(self, epoch: int) -> None:
+        """The server had forgotten the session, and a new one has begun: nothing listed holds."""
+        self.epoch = epoch
+        declared = self.capabilities
+        for kind, has in (
+            (ListKind.TOOLS, declared.tools),
+            (ListKind.RESOURCES, declared.resources),
+            (ListKind.PROMPTS, declared.prompts),
+        ):
+            if has:
+                self._list_changed(kind)
+
     def _lost(self) -> None:
         self._gone.set()
         self._updates.end()

@@ -82,6 +82,7 @@ async def connect(
         client = Client(
             session, epoch=next(shared.epochs), on_list_changed=on_list_changed, on_log=on_log
         )
+        session.renewal.on_renewed = lambda: client.begin_anew(next(shared.epochs))
         try:
             async with _handling(session, handlers):
                 await _open(session, limits.initialize_seconds_max)

@@ -11,7 +11,7 @@ from mcp_client.protocol.items import Item, Quarantined
 from mcp_client.protocol.jsonrpc import as_object, encode
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.peer_requests import INVALID_PARAMS
-from mcp_client.session import ClientSession
+from mcp_client.session import ClientSession, ask
 
 __all__ = ["Listed", "Surface"]
 
@@ -39,13 +39,8 @@ class Surface:
     ) -> object:
         """Send one request, under the connection's own guard if it has none, and return its result."""
         session = self.session
-        pending = session.start(
-            method,
-            encode(params, depth_max=session.limits.nesting_depth_max),
-            guard=session.guard if guard is None else guard,
-            seconds=seconds,
-        )
-        return await pending.wait()
+        encoded = encode(params, depth_max=session.limits.nesting_depth_max)
+        return await ask(session, method, encoded, guard=guard, seconds=seconds)
 
     async def _list(
         self,

@@ -14,7 +14,7 @@ from mcp_client.protocol.jsonrpc import encode
 from mcp_client.protocol.progress import Progress
 from mcp_client.protocol.results import ToolResult, read_tool_result
 from mcp_client.protocol.tools import Tool, read_tool
-from mcp_client.session import ClientSession
+from mcp_client.session import ClientSession, ask
 
 __all__ = ["ToolListing", "ToolSurface"]
 
@@ -77,14 +77,10 @@ class ToolSurface(Surface):
         params = encode(
             {"arguments": dict(arguments), "name": name}, depth_max=session.limits.nesting_depth_max
         )
-        pending = session.start(
-            "tools/call",
-            params,
-            guard=session.guard if guard is None else guard,
-            seconds=seconds,
-            on_progress=on_progress,
+        result = await ask(
+            session, "tools/call", params, guard=guard, seconds=seconds, on_progress=on_progress
         )
-        return read_tool_result(await pending.wait(), session.limits, server=session.server)
+        return read_tool_result(result, session.limits, server=session.server)
 
     def tool_changes(self) -> AsyncIterator[None]:
         """Return an iterator that goes on each time that the tools have to be listed again.

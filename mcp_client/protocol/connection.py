@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -41,11 +41,7 @@ from mcp_client.protocol.jsonrpc import (
 )
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.texts import cut_text
-from mcp_client.protocol.versions import (
-    BATCHING_VERSION,
-    PREFERRED_VERSION,
-    SUPPORTED_VERSIONS,
-)
+from mcp_client.protocol.versions import BATCHING_VERSION, SUPPORTED_VERSIONS
 
 __all__ = [
     "INITIALIZE_ID",
@@ -59,7 +55,7 @@ __all__ = [
 ]
 
 INITIALIZE_ID: Final = 1
-"""The id of `initialize`, the first request of each connection."""
+"""The id of the first `initialize`, which is the first request of each connection."""
 
 
 class ConnectionState(Enum):
@@ -92,10 +88,14 @@ class Step(Enum):
 TRANSITIONS: Final[Mapping[tuple[ConnectionState, Step], ConnectionState]] = {
     (ConnectionState.NEW, Step.INITIALIZE): ConnectionState.INITIALIZING,
     (ConnectionState.NEW, Step.CLOSE): ConnectionState.CLOSED,
+    # the answer to the one before was given up
+    (ConnectionState.INITIALIZING, Step.INITIALIZE): ConnectionState.INITIALIZING,
     (ConnectionState.INITIALIZING, Step.ACCEPT): ConnectionState.READY,
     (ConnectionState.INITIALIZING, Step.REJECT): ConnectionState.CLOSED,
     (ConnectionState.INITIALIZING, Step.ANSWER): ConnectionState.INITIALIZING,
     (ConnectionState.INITIALIZING, Step.CLOSE): ConnectionState.CLOSED,
+    # the server has forgotten the session (MCP 2025-03-26, session management)
+    (ConnectionState.READY, Step.INITIALIZE): ConnectionState.INITIALIZING,
     (ConnectionState.READY, Step.ANNOUNCE): ConnectionState.READY,
     (ConnectionState.READY, Step.REQUEST): ConnectionState.READY,
     (ConnectionState.READY, Step.CANCEL): ConnectionState.READY,
@@ -147,6 +147,8 @@ class ClientConnection:
         self._declared = declared
         self._state = ConnectionState.NEW
         self._last_id = 0
+        self._initialize_id = INITIALIZE_ID
+        self._versions: Sequence[str] = SUPPORTED_VERSIONS
         self.protocol_version = ""
         self.capabilities = ServerCapabilities()
         self.negotiated = NOTHING_DECLARED
@@ -165,18 +167,21 @@ class ClientConnection:
 
     # ------------------------------------------------------------------------------ outgoing
 
-    def frame_initialize(self) -> OutgoingRequest:
-        """Begin the handshake."""
+    def frame_initialize(self, versions: Sequence[str] = SUPPORTED_VERSIONS) -> OutgoingRequest:
+        """Begin the handshake, or begin it anew with a server that has forgotten the session.
+
+        `versions` are those that will do; the first one is asked for.
+        """
         self._take(Step.INITIALIZE)
-        self._last_id = INITIALIZE_ID
+        self._versions = versions
+        self._initialize_id = self._last_id = self._last_id + 1
         params = {
-            "protocolVersion": PREFERRED_VERSION,
+            "protocolVersion": versions[0],
             "capabilities": self._declared.declared(),
             "clientInfo": client_info(),
         }
-        return OutgoingRequest(
-            INITIALIZE_ID, _request(INITIALIZE_ID, b"initialize", encode(params))
-        )
+        frame = _request(self._initialize_id, b"initialize", encode(params))
+        return OutgoingRequest(self._initialize_id, frame)
 
     def frame_initialized(self) -> bytes:
         """Tell the server that the handshake is over."""
@@ -282,11 +287,11 @@ class ClientConnection:
         if self._state is not ConnectionState.INITIALIZING:
             return message
         match message:
-            case ResponseReceived(request_id=id_) if _is_initialize(id_):
+            case ResponseReceived(request_id=id_) if id_ == self._initialize_id:
                 return self._accept(message.result)
-            case ErrorReceived(request_id=id_) if _is_initialize(id_):
+            case ErrorReceived(request_id=id_) if id_ == self._initialize_id:
                 return self._reject(f"the server answered initialize with error {message.code}")
-            case PeerViolation(request_id=id_) if _is_initialize(id_):
+            case PeerViolation(request_id=id_) if id_ == self._initialize_id:
                 return self._reject(f"the answer to initialize is malformed: {message.detail}")
             case _:
                 return message
@@ -306,14 +311,14 @@ class ClientConnection:
         capabilities = as_object(members.get("capabilities"))
         if not isinstance(version, str) or capabilities is None:
             return self._reject("the answer to initialize has no protocol version or capabilities")
-        if version not in SUPPORTED_VERSIONS:
+        if version not in self._versions:
             self._take(Step.REJECT)
             error = UnsupportedVersionError(
                 "the server speaks a protocol version that this client does not",
                 offered=cut_text(version, self._limits.name_chars_max),
                 server=self._server,
             )
-            return HandshakeFailed(INITIALIZE_ID, error)
+            return HandshakeFailed(self._initialize_id, error)
         self._take(Step.ACCEPT)
         self.protocol_version = version
         self.capabilities = ServerCapabilities.parse(capabilities, version=version)
@@ -322,16 +327,19 @@ class ClientConnection:
             as_object(members.get("serverInfo")) or {}, self._limits
         )
         instructions = members.get("instructions")
-        if isinstance(instructions, str):
-            self.instructions = cut_text(instructions, self._limits.instructions_chars_max)
-        return InitializeAnswered(INITIALIZE_ID, result)
+        self.instructions = (
+            cut_text(instructions, self._limits.instructions_chars_max)
+            if isinstance(instructions, str)
+            else ""
+        )
+        return InitializeAnswered(self._initialize_id, result)
 
     def _reject(self, detail: str) -> HandshakeFailed:
         self._take(Step.REJECT)
         error = HandshakeError(
             detail, server=self._server, stage="handshake", delivery=Delivery.ANSWERED
         )
-        return HandshakeFailed(INITIALIZE_ID, error)
+        return HandshakeFailed(self._initialize_id, error)
 
     # ------------------------------------------------------------------------------- helpers
 
@@ -372,10 +380,6 @@ def read_server_info(members: Mapping[str, object], limits: ClientLimits) -> Ser
         if isinstance(value := members.get(name), str)
     }
     return ServerInfo(**texts)
-
-
-def _is_initialize(request_id: RequestId | None) -> bool:
-    return request_id == INITIALIZE_ID
 
 
 def _request(request_id: int, method: bytes, params: bytes) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from mcp_client.session.asking import ask
 from mcp_client.session.pending import PendingRequest
 from mcp_client.session.session import ClientSession
 
-__all__ = ["ClientSession", "PendingRequest"]
+__all__ = ["ClientSession", "PendingRequest", "ask"]

@@ -9,13 +9,14 @@ from typing import Final
 
 from mcp_client.net.reactor import Reactor, TimerHandle
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard, Transport
-from mcp_client.protocol.connection import INITIALIZE_ID, ClientConnection
+from mcp_client.protocol.connection import ClientConnection, ConnectionState
 from mcp_client.protocol.elicitation import UrlElicitationRequiredError
 from mcp_client.protocol.errors import (
     CallCancelledError,
     CallTimeoutError,
     Delivery,
     FrameTooLargeError,
+    HandshakeError,
     LocalProtocolError,
     McpError,
     RemoteProtocolError,
@@ -42,6 +43,7 @@ from mcp_client.session.desk import Outcome, PeerDesk
 from mcp_client.session.notices import Notice
 from mcp_client.session.pending import PendingRequest
 from mcp_client.session.progressing import ProgressBook, Progressing
+from mcp_client.session.renewal import Renewal
 
 __all__ = ["ClientSession"]
 
@@ -52,7 +54,8 @@ class ClientSession:
     """Requests to one server and their answers, each to its own caller.
 
     `on_lost`, if set, is called once the connection is over and every request has ended. What the
-    server tells unasked goes to `bulletin`, what it asks to `desk`.
+    server tells unasked goes to `bulletin`, what it asks to `desk`. `renewal` begins the session
+    anew with a server that has forgotten it.
 
     It is the transport's `FrameSink`: a frame is decoded and its caller woken in the same step.
     What a server does wrong is counted in `violations` and ends at most the request concerned.
@@ -99,6 +102,7 @@ class ClientSession:
         self._progressing = ProgressBook(self.limits)
         self._answers_waiting = 0
         self._violations: Counter[Violation] = Counter()
+        self.renewal = Renewal(self._begin_anew)
         self._handshake: PendingRequest | None = None
         self._lost: Exception | None = None
         self._timer: TimerHandle | None = None
@@ -132,13 +136,8 @@ class ClientSession:
         the transport does not wait longer.
         """
         await self._transport.open(self)
-        request_id, frame = self.connection.frame_initialize()
-        deadline = self.reactor.now() + self.limits.initialize_seconds_max
-        pending = PendingRequest(self, request_id, "initialize", deadline=deadline)
-        self._handshake = pending
-        self._send(pending, frame, self.guard)
         try:
-            await pending.wait()
+            await self._shake_hands()
         except BaseException:
             self.close()  # a server that answers later finds nobody
             raise
@@ -199,12 +198,12 @@ class ClientSession:
         answer is still out.
         """
         # MCP, cancellation: initialize must not be cancelled
-        untold = pending.delivery is Delivery.MAYBE_SENT and pending.id != INITIALIZE_ID
+        untold = pending.delivery is Delivery.MAYBE_SENT and pending.method != "initialize"
         if self._lost is not None or not untold or pending.told:
             return
         pending.told = True
-        if self._transport.abandon(pending):
-            return
+        if self._transport.abandon(pending) or self.connection.state is not ConnectionState.READY:
+            return  # told already, or of a session that the server has forgotten
         notice = Notice("notifications/cancelled")
         self._send_notice(self.connection.frame_cancelled(pending.id, reason), guard, notice)
 
@@ -287,7 +286,7 @@ class ClientSession:
             case RequestReceived():
                 self._request_received(event)
             case PeerViolation():
-                self._violation(event)
+                self._violation(event, within)
             case InitializeAnswered():
                 self._initialized(event)
             case HandshakeFailed():
@@ -380,10 +379,10 @@ class ClientSession:
     def _answer_over(self, _error: Exception | None) -> None:
         self._answers_waiting -= 1
 
-    def _violation(self, event: PeerViolation) -> None:
+    def _violation(self, event: PeerViolation, within: int | None) -> None:
         self._violations[event.kind] += 1
         if event.request_id is not None:
-            pending = self._awaiting(event.request_id)
+            pending = self._awaiting(event.request_id, within)
             if pending is not None:
                 pending.fail(
                     RemoteProtocolError(
@@ -418,6 +417,21 @@ class ClientSession:
         self._send_notice(self.connection.frame_initialized(), self.guard, notice)
 
     # ------------------------------------------------------------------------------ outgoing
+
+    async def _begin_anew(self) -> None:
+        try:
+            await self._shake_hands()
+        except HandshakeError as error:
+            self.connection_lost(error)
+            raise
+
+    async def _shake_hands(self) -> None:
+        request_id, frame = self.connection.frame_initialize(self._transport.versions)
+        deadline = self.reactor.now() + self.limits.initialize_seconds_max
+        pending = PendingRequest(self, request_id, "initialize", deadline=deadline)
+        self._handshake = pending
+        self._send(pending, frame, self.guard)
+        await pending.wait()
 
     def _send(self, pending: PendingRequest, frame: bytes, guard: SendGuard) -> None:
         self._transport.send(frame, guard, pending)

@@ -5,7 +5,7 @@ It is cold code: what stands between two blank lines is counted and cut here, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final
 
@@ -88,6 +88,11 @@ class HttpSseTransport:
         self._sweep_at = SWEEP_POSTS
 
     # ------------------------------------------------------------------------------- Transport
+
+    @property
+    def versions(self) -> Sequence[str]:
+        """See `VERSIONS`."""
+        return VERSIONS
 
     async def open(self, sink: FrameSink) -> None:
         """Take the sink. Never waits: the stream is asked for with the first message."""

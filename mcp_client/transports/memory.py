@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from mcp_client.protocol.errors import LocalProtocolError, ServerGoneError
 from mcp_client.protocol.framing import LineFramer
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.outbox import Outbox
+from mcp_client.protocol.versions import SUPPORTED_VERSIONS
 
 __all__ = ["FarEnd", "MemoryTransport", "WireWrite"]
 
@@ -76,6 +78,11 @@ class MemoryTransport:
         self._closed = False
 
     # ------------------------------------------------------------------------------- Transport
+
+    @property
+    def versions(self) -> Sequence[str]:
+        """All that begin with a handshake."""
+        return SUPPORTED_VERSIONS
 
     async def open(self, sink: FrameSink) -> None:
         """Tell the far end. Never waits."""

@@ -19,6 +19,7 @@ from mcp_client.protocol.errors import LocalProtocolError, ServerGoneError, Star
 from mcp_client.protocol.framing import LineFramer
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.outbox import FlushState, Outbox
+from mcp_client.protocol.versions import SUPPORTED_VERSIONS
 from mcp_client.transports.stdio.environment import server_environment
 from mcp_client.transports.stdio.supervisor import (
     ServerCommand,
@@ -87,6 +88,11 @@ class StdioTransport:
         """The end of what the server wrote to stderr: untrusted, without control characters."""
         text = self._stderr.decode("utf-8", "replace")
         return "".join(char for char in text if char.isprintable() or char in "\n\t")
+
+    @property
+    def versions(self) -> Sequence[str]:
+        """All that begin with a handshake."""
+        return SUPPORTED_VERSIONS
 
     async def open(self, sink: FrameSink) -> None:
         """Start the server. A start that fails or is cancelled leaves no process.

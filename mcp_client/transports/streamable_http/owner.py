@@ -12,15 +12,15 @@ from mcp_client.protocol.http_headers import encode_value
 from mcp_client.protocol.http_limits import HttpTransportLimits
 from mcp_client.protocol.http_replies import EVENT_STREAM, JSON
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.versions import MODERN_VERSIONS
 
 __all__ = ["NO_REQUEST", "SessionState", "StreamOwner"]
 
 NO_REQUEST: Final = 0
 """An id that no request has: no answer may come in a stream that belongs to none."""
 
-_NAMING_VERSIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
+_NAMING_VERSIONS: Final = (*MODERN_VERSIONS, "2025-11-25", "2025-06-18")
 """Versions in which every request after the handshake names the version in a header."""
-_MODERN_VERSIONS: Final = ("2026-07-28",)
 
 _POST: Final = (("Accept", f"{JSON}, {EVENT_STREAM}"), ("Content-Type", JSON))
 _GET: Final = (("Accept", EVENT_STREAM), ("Cache-Control", "no-store"))
@@ -48,7 +48,7 @@ class SessionState:
     def negotiated(self, version: str) -> None:
         """Name the version from now on, where it is one that is named."""
         self.version = version
-        self.modern = version in _MODERN_VERSIONS
+        self.modern = version in MODERN_VERSIONS
         self._renew()
 
     def assigned(self, session_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 import anyio
@@ -22,6 +23,7 @@ from mcp_client.protocol.http_errors import SessionLostError
 from mcp_client.protocol.http_limits import HttpTransportLimits
 from mcp_client.protocol.http_replies import Headers
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.versions import MODERN_VERSIONS
 from mcp_client.transports.streamable_http.listening import ListeningStream
 from mcp_client.transports.streamable_http.owner import SessionState
 from mcp_client.transports.streamable_http.request import INITIALIZE, MessageStream
@@ -29,8 +31,8 @@ from mcp_client.transports.streamable_http.request import INITIALIZE, MessageStr
 __all__ = ["StreamableHttpTransport"]
 
 INITIALIZED: Final = "notifications/initialized"
-VERSIONS: Final = ("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26")
-"""What may be spoken over it."""
+VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
+"""What may be agreed on over it with a handshake."""
 
 SWEEP_STREAMS: Final = 256
 """Streams from which on those are looked for that their senders gave up before they began."""
@@ -80,6 +82,11 @@ class StreamableHttpTransport:
 
     # ------------------------------------------------------------------------------- Transport
 
+    @property
+    def versions(self) -> Sequence[str]:
+        """See `VERSIONS`."""
+        return VERSIONS
+
     async def open(self, sink: FrameSink) -> None:
         """Take the sink. Never waits: the first connection is made for the first message."""
         if self._sink is not None or self._over:
@@ -120,7 +127,7 @@ class StreamableHttpTransport:
 
     def negotiated(self, version: str) -> None:
         """Say the version from now on. Raises UnsupportedVersionError for one of another transport."""
-        if version not in VERSIONS:
+        if version not in VERSIONS and version not in MODERN_VERSIONS:
             raise UnsupportedVersionError(
                 "the server speaks a protocol version that is not spoken over Streamable HTTP",
                 offered=version,

@@ -1,0 +1,62 @@
+"""A session that its server has forgotten begins anew, once for all who find out; it sends nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+__all__ = ["Renewal"]
+
+
+class _Handshake:
+    """One that is under way, and what it came to."""
+
+    def __init__(self) -> None:
+        self.over = anyio.Event()
+        self.error: Exception | None = None
+
+
+class Renewal:
+    """One handshake at a time, shared by all who need it.
+
+    Attributes:
+        count: how often the session has begun anew.
+        on_renewed: called after each time: what was listed or assumed before has to be asked for
+            again.
+    """
+
+    def __init__(self, shake_hands: Callable[[], Awaitable[None]]) -> None:
+        self.count = 0
+        self.on_renewed: Callable[[], object] | None = None
+        self._shake_hands = shake_hands
+        self._running: _Handshake | None = None
+
+    async def renew(self, seen: int) -> None:
+        """Return once the session has begun anew since `count` was `seen`.
+
+        One handshake serves all who wait; if the task that makes it is cancelled, another one
+        makes its own. Raises what the handshake raised, to all who waited for it.
+        """
+        while self.count == seen:
+            running = self._running
+            if running is None:
+                await self._run()
+            else:
+                await running.over.wait()
+                if running.error is not None:
+                    raise running.error
+
+    async def _run(self) -> None:
+        running = self._running = _Handshake()
+        try:
+            await self._shake_hands()
+            self.count += 1
+        except Exception as error:
+            running.error = error
+            raise
+        finally:
+            self._running = None
+            running.over.set()
+        if self.on_renewed is not None:
+            self.on_renewed()
