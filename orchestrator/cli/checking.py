@@ -15,6 +15,7 @@ from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.projects import project_of
+from orchestrator.sessions.reading import TooLargeError, read_regular
 from orchestrator.sessions.state import StatePaths
 from policies import (
     Catalogue,
@@ -145,20 +146,19 @@ def _text(path: Path) -> str:
     bytes_max = PolicyLimits().source_bytes_max
     where = Where(str(path))
     try:
-        with path.open("rb") as file:
-            content = file.read(bytes_max + 1)
+        content = read_regular(path, bytes_max=bytes_max)
+    except TooLargeError:
+        raise ConfigError(
+            f"the policy file {path} has more than {bytes_max} bytes",
+            code="E-CONFIG-TOO-LARGE",
+            where=where,
+        ) from None
     except OSError as error:
         raise ConfigError(
             f"cannot read the policy file {path}: {error.strerror}",
             code="E-POLICY-FILE",
             where=where,
         ) from error
-    if len(content) > bytes_max:
-        raise ConfigError(
-            f"the policy file {path} has more than {bytes_max} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=where,
-        )
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

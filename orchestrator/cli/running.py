@@ -37,6 +37,7 @@ from orchestrator.sessions.approvals import ApprovalStore, Origin
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.ports import RandomIds, SessionPorts, SystemClock
+from orchestrator.sessions.projects import output_folder, project_of
 from orchestrator.sessions.state import StatePaths, keep_shown
 from orchestrator.surfaces.consent import TerminalApprover
 from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
@@ -78,7 +79,7 @@ class Job:
         approve: the values of `--approve`.
         allow_variables: the values of `--allow-variable`.
         model: takes the place of every agent's model.
-        out: the output folder; the run's own if None.
+        out: the output folder; the run's own if None. No link of a project may decide it.
         output: what goes to stdout.
         quiet: no progress.
         dry_run: plan only.
@@ -108,7 +109,8 @@ def carry_out(job: Job) -> ExitCode:
     paths = StatePaths.from_environment(os.environ)
     paths.prepare()
     run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3))
-    out = (job.out or paths.run(run).out).absolute()
+    projects = (job.project, project_of(Path.cwd() / "here"))
+    out = output_folder(job.out or paths.run(run).out, projects=projects)
     # Before anything is made: what is misspelt leaves no trace.
     pipeline = Pipeline.load(
         PipelineRequest(

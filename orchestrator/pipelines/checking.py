@@ -87,8 +87,16 @@ def pipeline_items(spec: PipelineSpec, origin: Origin) -> tuple[Item, ...]:
 
     Servers have items of their own. What is approved is the content that `spec` holds.
     """
-    lines = tuple(
-        f"agent {agent.name} ({agent.role}): {agent.model or 'no model'}" for agent in spec.agents
+    lines = (
+        *(
+            f"agent {agent.name} ({agent.role}): {agent.model or 'no model'}"
+            for agent in spec.agents
+        ),
+        *(
+            f"input {item.name} ({item.type.value}), if you give none: {item.default}"
+            for item in spec.inputs
+            if item.default is not None
+        ),
     )
     return (
         _item(spec.file, ItemKind.PIPELINE, origin, lines),

@@ -15,6 +15,7 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import nearest
+from orchestrator.sessions.reading import TooLargeError, read_regular
 
 __all__ = ["ProjectFile", "read_project_file"]
 
@@ -68,17 +69,17 @@ def read_project_file(
                 fix=_near(path),
                 where=where,
             )
-        with path.open("rb") as file:
-            content = file.read(bytes_max + 1)
+        # The path has no links any more: what became one since leads elsewhere.
+        content = read_regular(path, bytes_max=bytes_max, follow=False)
+    except TooLargeError:
+        raise ConfigError(
+            f"{shown!r} is larger than {bytes_max} bytes", code="E-CONFIG-TOO-LARGE", where=where
+        ) from None
     except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
         reason = error.strerror if isinstance(error, OSError) else "links lead in a circle"
         raise ConfigError(
             f"cannot read {shown!r}: {reason}", code="E-PIPELINE-FILE", where=where
         ) from error
-    if len(content) > bytes_max:
-        raise ConfigError(
-            f"{shown!r} is larger than {bytes_max} bytes", code="E-CONFIG-TOO-LARGE", where=where
-        )
     return ProjectFile(
         name=path.relative_to(real_root).as_posix(),
         path=path,

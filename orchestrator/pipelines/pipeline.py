@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -26,7 +26,7 @@ from orchestrator.pipelines.checking import (
 from orchestrator.pipelines.files import ProjectFile
 from orchestrator.pipelines.inputs import bind_inputs
 from orchestrator.pipelines.loading import load_pipeline
-from orchestrator.pipelines.spec import InputType, InputValue, PipelineSpec
+from orchestrator.pipelines.spec import InputSpec, InputType, InputValue, PipelineSpec
 from orchestrator.sessions.approvals import Item, Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import (
@@ -38,6 +38,7 @@ from orchestrator.sessions.entries import (
     server_item,
 )
 from orchestrator.sessions.policing import check_policy
+from orchestrator.sessions.projects import output_folder, project_of
 from policies import PolicySet
 
 __all__ = ["OUT_INPUT", "Pipeline", "PipelineRequest"]
@@ -74,6 +75,11 @@ class PipelineRequest:
     allow_variables: frozenset[str] = frozenset()
     model: str = ""
 
+    @property
+    def projects(self) -> tuple[Path, ...]:
+        """The folders whose links decide nothing: the pipeline's, and the one that we stand in."""
+        return self.project, project_of(self.folder / "here")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
@@ -106,6 +112,7 @@ class Pipeline:
         Raises ConfigError or PolicyError, with file, line and the nearest right name, for anything
         that is misspelt, missing or of a wrong type. Nothing is started.
         """
+        request = replace(request, out=output_folder(request.out, projects=request.projects))
         spec = load_pipeline(request.path, root=request.project)
         values = _bound(spec, request)
         file = _servers(spec, request, values)
@@ -186,8 +193,9 @@ def _roles(spec: PipelineSpec, policy: PolicySet) -> set[str] | None:
 def _bound(spec: PipelineSpec, request: PipelineRequest) -> Mapping[str, InputValue]:
     given = dict(request.inputs)
     for item in spec.inputs:
-        if item.name == OUT_INPUT and item.type is InputType.PATH and item.default is None:
-            given.setdefault(OUT_INPUT, str(request.out))
+        if item.name == OUT_INPUT:
+            _refuse_other_out(item)
+            given[OUT_INPUT] = _output(given.get(OUT_INPUT), request)
         if any(agent.name == item.name for agent in spec.agents):
             raise ConfigError(
                 f"{item.name!r} is an input and an agent",
@@ -197,6 +205,30 @@ def _bound(spec: PipelineSpec, request: PipelineRequest) -> Mapping[str, InputVa
                 where=item.where,
             )
     return bind_inputs(spec, given, folder=request.folder)
+
+
+def _output(text: str | None, request: PipelineRequest) -> str:
+    """Return the output folder that was given as an input, else the run's own."""
+    if text is None:
+        return str(request.out)
+    try:
+        place = request.folder / Path(text).expanduser()
+        return str(output_folder(place, projects=request.projects)) if text else text
+    except (ValueError, RuntimeError):  # no path; binding it says so
+        return text
+
+
+def _refuse_other_out(item: InputSpec) -> None:
+    """Raise ConfigError if a file would decide where agents write: that is for who starts it."""
+    if item.type is InputType.PATH and item.default is None:
+        return
+    raise ConfigError(
+        f"the input {OUT_INPUT!r} is the run's output folder: a path, without a default",
+        code="E-PIPELINE-INPUT",
+        why="a pipeline's file cannot choose where agents write",
+        fix='write type = "path" and no default, or give the input another name',
+        where=item.where,
+    )
 
 
 def _servers(

@@ -37,7 +37,7 @@ from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
-from orchestrator.sessions.projects import project_of
+from orchestrator.sessions.projects import output_folder, project_of
 from orchestrator.sessions.state import StatePaths
 from orchestrator.telemetry.setup import installed_telemetry
 from policies import ASK_ALL, PolicySet
@@ -96,7 +96,10 @@ async def open_session(
     root = project_of(Path(servers)) if project is None else Path(project)
     clock = SystemClock()
     run = _new_run(clock)
-    folder = _absolute(paths.run(run).out if out is None else out)
+    folder = output_folder(
+        paths.run(run).out if out is None else Path(out),
+        projects=(root, project_of(Path.cwd() / "here")),
+    )
     source = ServersSource(
         origin=Origin.PROJECT,
         project=root.resolve(),
@@ -225,11 +228,6 @@ def _policy(
 def _new_run(clock: SystemClock) -> RunId:
     started = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock.wall()))
     return RunId(started + RandomIds().new()[:6])
-
-
-def _absolute(path: Path | str) -> Path:
-    """Return a path that means the same place for a server, which may run in another folder."""
-    return Path(path).absolute()
 
 
 def _labels(entries: Sequence[ServerEntry]) -> list[str]:

@@ -15,6 +15,7 @@ import policies
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
+from orchestrator.sessions.reading import TooLargeError, read_regular
 from policies import PolicySet
 
 __all__ = ["PolicyFiles", "check_policy", "read_policies"]
@@ -88,18 +89,16 @@ def check_policy(
 
 def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(_BYTES_MAX + 1)
+        return read_regular(path, bytes_max=_BYTES_MAX)
+    except TooLargeError:
+        raise ConfigError(
+            f"{path} is larger than {_BYTES_MAX} bytes",
+            code="E-CONFIG-TOO-LARGE",
+            where=Where(str(path)),
+        ) from None
     except OSError as error:
         raise ConfigError(
             f"cannot read the policy file {path}: {error.strerror}",
             code="E-POLICY-FILE",
             where=Where(str(path)),
         ) from error
-    if len(content) > _BYTES_MAX:
-        raise ConfigError(
-            f"{path} is larger than {_BYTES_MAX} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=Where(str(path)),
-        )
-    return content

@@ -295,3 +295,55 @@ def test_a_rule_about_an_argument_that_a_tool_has_not_names_the_nearest(load: Lo
     assert "'path'" in error.fix
     assert error.where is not None
     assert error.where.path.endswith("p.policy")
+
+
+# ------------------------------------------------------------------------ where agents write
+
+
+@pytest.mark.parametrize("change", ['type = "path"\ndefault = "~/.ssh"', 'default = "/etc"', ""])
+def test_a_file_cannot_choose_the_output_folder(load: Load, change: str) -> None:
+    error = refused(
+        lambda: load(PIPELINE.replace('[inputs.out]\ntype = "path"', f"[inputs.out]\n{change}"))
+    )
+
+    assert error.code == "E-PIPELINE-INPUT"
+    assert error.where is not None
+    assert error.where.line == 6
+
+
+@pytest.mark.parametrize("given", [{}, {"out": "out"}, {"out": "./out/below"}])
+def test_a_link_of_the_project_cannot_choose_it_either(
+    load: Load, tmp_path: Path, given: dict[str, str]
+) -> None:
+    (tmp_path / "out").symlink_to("/")
+
+    assert refused(lambda: load(inputs=given)).code == "E-OUT-LINK"
+    unnamed = PIPELINE.replace("[inputs.out]", "[inputs.other]").replace(
+        '"path"', '"path"\ndefault = "."'
+    )
+    assert refused(lambda: load(unnamed)).code == "E-OUT-LINK"
+
+
+def test_servers_and_policies_are_given_the_folder_as_it_really_is(
+    load: Load, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    mine = tmp_path_factory.mktemp("mine")
+    (mine / "link").symlink_to(tmp_path)
+
+    pipeline = load(
+        out=mine / "link" / "new", servers={"git": {"command": "g", "args": ["${REMIT_OUT}"]}}
+    )
+
+    assert pipeline.values["out"] == str(tmp_path / "new")
+    assert pipeline.servers[0].args == (str(tmp_path / "new"),)
+
+
+def test_what_inputs_are_by_default_is_shown_before_it_is_approved(load: Load) -> None:
+    (item,) = [item for item in load().items() if item.kind is ItemKind.PIPELINE]
+
+    assert "input word (text), if you give none: w" in item.description_lines
+
+
+@pytest.mark.parametrize("given", ["", "a\0b"])
+def test_an_output_folder_that_is_no_path_is_an_error(load: Load, given: str) -> None:
+    assert refused(lambda: load(inputs={"out": given})).code == "E-PIPELINE-INPUT"
