@@ -105,7 +105,7 @@ class StatePaths:
 
     @property
     def audit_key(self) -> Path:
-        """The key that audit logs are sealed with."""
+        """The key of the digests that stand in for arguments in audit logs. It seals no log."""
         return self.state / "audit.key"
 
     @property
