@@ -12,10 +12,19 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.ids import IdSource
 
-__all__ = ["resolve_model"]
+__all__ = ["check_model_name", "resolve_model"]
 
 _BOUNDS: Final = AgentLimits()
 _FORMS: Final = "write PROVIDER:NAME, like openai:gpt-5, or recipe:FILE.py:FUNCTION"
+
+
+def check_model_name(text: str) -> None:
+    """Raise ConfigError if a text cannot be the name of any model. Imports and reads nothing."""
+    provider, colon, name = text.partition(":")
+    if not colon or not provider or not name:
+        raise ConfigError(
+            f"{safe_line(text, chars_max=128)!r} names no model", code="E-MODEL-FORM", fix=_FORMS
+        )
 
 
 def resolve_model(
@@ -34,13 +43,10 @@ def resolve_model(
         ConfigError: the text has another form, the recipe has no such function, the provider is
             not known, not installed, or without credentials.
     """
-    provider, colon, name = text.partition(":")
-    if not colon or not provider or not name:
-        raise ConfigError(
-            f"{safe_line(text, chars_max=128)!r} names no model", code="E-MODEL-FORM", fix=_FORMS
-        )
+    check_model_name(text)
+    provider, _, name = text.partition(":")
     if provider == RECIPE_PROVIDER:
-        path, colon, function = name.rpartition(":")
+        path, _, function = name.rpartition(":")
         if not path or not function.isidentifier():
             raise ConfigError(
                 f"{safe_line(text, chars_max=128)!r} names no recipe",

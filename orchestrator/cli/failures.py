@@ -18,6 +18,7 @@ from orchestrator.core.errors import (
     DenyReason,
     ExitCode,
     RemitError,
+    ServerFailedError,
     Where,
 )
 from orchestrator.core.groups import sole_cause
@@ -113,7 +114,9 @@ def _of_remit(error: RemitError) -> Failure:
         why=error.why or (_refusal(error) if isinstance(error, AuthorityError) else ""),
         fix=error.fix,
         where=error.where,
-        untrusted=error.untrusted_detail if isinstance(error, CallFailedError) else "",
+        untrusted=error.untrusted_detail
+        if isinstance(error, CallFailedError | ServerFailedError)
+        else "",
         exit_code=error.exit_code,
     )
 

@@ -9,10 +9,12 @@ import click
 
 from orchestrator.cli.groups import Group
 from orchestrator.cli.options import json_option, print_json, print_text, split_pairs
+from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ExitCode
+from orchestrator.core.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from policies import Effect
+    from policies import Effect, PolicySet
 
 __all__ = ["check", "explain", "policy"]
 
@@ -125,6 +127,7 @@ def explain(
         raise click.UsageError(f"--call needs SERVER/TOOL, not {target!r}", context)
     values = {name: read_argument(text) for name, text in split_pairs("--arg", arguments).items()}
     rules = load(read_sources(files), split_pairs("--param", parameters))
+    _warn_of_role(rules, role)
     explanation = explain(
         rules,
         Request(
@@ -139,6 +142,15 @@ def explain(
     else:
         print_text(explanation.to_text())
     context.exit(_exit_code(explanation.decision.effect).value)
+
+
+def _warn_of_role(rules: PolicySet, role: str) -> None:
+    """Say that no policy declares a role: a misspelt one is denied like any other."""
+    declared = {item.name for policy in rules.policies for item in policy.roles}
+    if declared and role not in declared:
+        shown = safe_line(role, reveal=True)
+        advice = did_you_mean(role, declared)
+        print_text(f"warning: no policy declares the role {shown!r}; {advice}", to_stderr=True)
 
 
 def _exit_code(effect: Effect) -> ExitCode:

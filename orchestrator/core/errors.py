@@ -15,6 +15,7 @@ __all__ = [
     "DenyReason",
     "ExitCode",
     "RemitError",
+    "ServerFailedError",
     "Where",
 ]
 
@@ -201,4 +202,21 @@ class CallFailedError(RemitError):
         self.stage = stage
         self.delivery = delivery
         self.peer_code = peer_code
+        self.untrusted_detail = untrusted_detail
+
+
+class ServerFailedError(RemitError):
+    """A server that could not be connected, or was lost.
+
+    Attributes:
+        server: the host's label of the server.
+        untrusted_detail: the last lines of what it wrote to stderr: bounded, never part of
+            `str(error)`.
+    """
+
+    def __init__(
+        self, message: str, *, code: str, server: str, fix: str = "", untrusted_detail: str = ""
+    ) -> None:
+        super().__init__(message, code=code, fix=fix)
+        self.server = server
         self.untrusted_detail = untrusted_detail

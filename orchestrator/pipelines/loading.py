@@ -56,6 +56,13 @@ def load_pipeline(path: Path, *, root: Path | None = None) -> PipelineSpec:
     unknown key or agent or input, a wrong type, a missing file, one outside of the project, a
     circle of needs, and a model that is none.
     """
+    if path.is_dir():
+        raise ConfigError(
+            f"{_shown(str(path))} is a folder",
+            code="E-PIPELINE-FILE",
+            fix="name the pipeline's file in it",
+            where=Where(str(path)),
+        )
     project = root if root is not None else path.parent
     file = read_project_file(path.name, folder=path.parent, root=project, where=Where(str(path)))
     return _Reading(file, read_toml(file.content, str(path)).table(), project).pipeline()

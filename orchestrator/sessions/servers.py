@@ -22,7 +22,13 @@ from orchestrator.authority.guards import CancelGuard, SessionGuard
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.broker import Broker, Link, WireObserver
 from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
-from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason, RemitError
+from orchestrator.core.errors import (
+    AuthorityError,
+    ConfigError,
+    DenyReason,
+    RemitError,
+    ServerFailedError,
+)
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
 from orchestrator.sessions.entries import ServerEntry, refuse_changed
@@ -32,6 +38,8 @@ __all__ = ["ServerConnection", "ServerState", "stdio_spec"]
 
 CHANGED_NAMES_MAX: Final = 100
 """Names of changed tools in one record; the others are counted."""
+LAST_LINES: Final = 3
+"""Lines of a failed server's stderr that are told with its error."""
 RELISTS_BURST: Final = 8
 """How often a server that keeps saying that its tools have changed is listed again …"""
 RELISTS_SECONDS: Final = 8.0
@@ -247,9 +255,18 @@ def _explain(name: ServerName, state: ServerState, error: Exception) -> RemitErr
     code = f"E-SERVER-{stage.upper() or 'FAILED'}"
     status = error.exit_status if isinstance(error, ServerGoneError) else None
     ending = f" (exit status {status})" if status is not None else ""
+    tail = error.stderr_tail if isinstance(error, ServerGoneError) else ""
     verb = "was lost" if state is ServerState.LOST else "could not be connected"
-    return RemitError(
+    return ServerFailedError(
         f"server {name!r} {verb}: {error}{ending}",
         code=code,
+        server=name,
         fix="start its command by hand to see what it says, or look at `remit mcp list`",
+        untrusted_detail=_last_lines(tail),
     )
+
+
+def _last_lines(tail: str) -> str:
+    """Return the end of what a server said, on one line: the reason of a failure stands last."""
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    return " | ".join(lines[-LAST_LINES:])

@@ -121,7 +121,11 @@ def _answer_lines(answer: object) -> list[str]:
 
 
 def _error_lines(agent: str, error: RemitError) -> list[str]:
-    notes = {"fix": error.fix, "where": str(error.where) if error.where is not None else ""}
+    notes = {
+        "why": error.why,
+        "fix": error.fix,
+        "where": str(error.where) if error.where is not None else "",
+    }
     return [
         f"{agent}: {error.code}: {safe_line(error.message)}",
         *(f"  {name}: {safe_line(text, reveal=True)}" for name, text in notes.items() if text),

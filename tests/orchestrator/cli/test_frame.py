@@ -19,6 +19,7 @@ from orchestrator.core.errors import (
     DenyReason,
     ExitCode,
     RemitError,
+    ServerFailedError,
     Where,
 )
 from tests.orchestrator.cli.running import ROOT_FOLDER, Finished, Remit
@@ -186,6 +187,19 @@ def test_a_refusal_says_which_rule_and_what_was_sent(failing: Callable[..., Fini
 
     assert ended.code == ExitCode.DENIED.value
     assert ended.json["why"] == 'forbidden; rule "x" (p.policy:3); bytes sent: 0 (not_sent)'
+
+
+def test_the_last_words_of_a_server_that_failed_are_marked_as_untrusted(
+    failing: Callable[..., Finished],
+):
+    error = ServerFailedError(
+        "server 'files' could not be connected",
+        code="E-SERVER-START",
+        server="files",
+        untrusted_detail="no such file: o.json\x1b[2J",
+    )
+
+    assert 'said (untrusted): "no such file: o.json<U+001B>[2J"' in failing(error).err
 
 
 @pytest.mark.parametrize("machine", [False, True])

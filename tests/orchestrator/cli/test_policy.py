@@ -137,7 +137,7 @@ def test_nothing_in_a_policy_moves_the_terminal(remit: Remit, home: Path):
         ("writer", "files/write_file", ("path=/o/x",), 0, "permit: call on files/write_file"),
         ("writer", "files/write_file", ("path=/etc/x",), 3, "forbid: call on files/write_file"),
         ("writer", "git/git_commit", (), 3, "forbid: call on git/git_commit"),
-        ("reader", "mail/send", (), 4, "ask: call on mail/send"),
+        ("writer", "mail/send", (), 4, "ask: call on mail/send"),
     ],
 )
 def test_the_exit_code_is_the_decision(
@@ -218,3 +218,11 @@ def test_a_value_without_a_name_or_twice_is_a_usage_error(
     options = [word for pair in pairs for word in ("--arg", pair)]
 
     assert remit("policy", "explain", good, "--role", "r", "--call", "a/b", *options).code == 2
+
+
+def test_a_role_that_no_policy_declares_is_told_of(remit: Remit, home: Path):
+    Path("p.policy").write_text('policy p v1 { role clerk permit "x" call on a/b for role clerk }')
+    ended = remit("policy", "explain", "p.policy", "--role", "clrek", "--call", "a/b")
+
+    assert ended.code == 3
+    assert "no policy declares the role 'clrek'; did you mean 'clerk'?" in ended.err

@@ -281,3 +281,13 @@ def test_what_is_used_is_what_was_read_once(load: Load, tmp_path: Path) -> None:
     (tmp_path / "recipes.py").write_text("import evil")
 
     assert spec.recipes["recipes.py"].content == b"def brief(): ..."
+
+
+def test_a_folder_is_no_pipeline(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_pipeline(tmp_path)
+
+    assert (caught.value.code, caught.value.fix) == (
+        "E-PIPELINE-FILE",
+        "name the pipeline's file in it",
+    )

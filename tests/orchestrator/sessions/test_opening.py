@@ -18,13 +18,12 @@ from orchestrator import (
     Grant,
     ParentSession,
     PendingApprovalError,
-    RemitError,
     open_session,
     recipe,
 )
 from orchestrator.agents.events import AgentEnded, AgentEvent
 from orchestrator.audit.read import read_records, verify_file
-from orchestrator.core.errors import ConfigError
+from orchestrator.core.errors import ConfigError, ServerFailedError
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.approvals import Item
 from policies import PolicySet, Source, load
@@ -234,12 +233,14 @@ async def test_only_the_servers_that_are_wanted_are_started(home: Path, project:
 
 
 async def test_a_server_that_cannot_be_connected_is_an_error(home: Path, project: Path):
-    write_servers(project, broken={"args": ["-c", "raise SystemExit(3)"]})
-    with anyio.fail_after(5), pytest.raises(RemitError) as caught:
+    words = "import sys; print('a\\n\\nb\\nc\\nd', file=sys.stderr); raise SystemExit(3)"
+    write_servers(project, broken={"args": ["-c", words]})
+    with anyio.fail_after(5), pytest.raises(ServerFailedError) as caught:
         async with open_session(servers=project / ".mcp.json", confirm=yes):
             pass
 
     assert "exit status 3" in caught.value.message
+    assert caught.value.untrusted_detail == "b | c | d"
 
 
 @pytest.mark.parametrize(
