@@ -11,7 +11,7 @@ from typing import Final
 import policies
 from orchestrator.agents.model import Model
 from orchestrator.agents.recipe import RecipeSource
-from orchestrator.agents.resolve import resolve_model
+from orchestrator.agents.resolve import check_model_name, resolve_model
 from orchestrator.catalog.listing import Catalog
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.documents import read_json
@@ -120,7 +120,9 @@ class Pipeline:
         names = [entry.name for entry in file.entries]
         policy = _policy(spec, values, request)
         check_pipeline(spec, policy=policy, servers=names)
-        if not request.model:
+        if request.model:
+            check_model_name(request.model)
+        else:
             check_models(spec)
         labels = (*names, BUILTIN_SERVER)
         check_policy(policy, dict.fromkeys(labels), _roles(spec, policy))

@@ -117,3 +117,17 @@ def test_an_approval_of_what_there_is_not_is_an_error(example: Path):
     ended = remit(example, "run", PIPELINE, "--json", "--approve", "ordrs@" + "0" * 64)
 
     assert (ended.code, ended.json["fix"]) == (2, "did you mean 'orders'?")
+
+
+def test_a_model_without_a_provider_is_an_error_before_anything_is_asked(example: Path):
+    ended = remit(example, "run", PIPELINE, "--json", "--model", "gpt-5")
+
+    assert (ended.code, ended.json["code"]) == (2, "E-MODEL-FORM")
+
+
+def test_what_a_server_said_before_it_ended_is_told(example: Path, approved: tuple[str, ...]):
+    (example / "orders.json").write_text("no JSON")
+    first = remit(example, "run", PIPELINE, "--json", *approved)
+    ended = remit(example, "run", PIPELINE, *approved, *approvals(first))
+
+    assert (ended.code, "JSONDecodeError" in ended.err) == (1, True)
