@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, NoReturn
 
@@ -264,12 +265,23 @@ async def _body(request: httpx.Request, bytes_max: int) -> bytes:
         raise RequestRefusedError("the body cannot be read without blocking", stage="send")
     pieces: list[bytes] = []
     size = 0
-    async for piece in request.stream:
-        size += len(piece)
-        if size > bytes_max:
-            raise RequestRefusedError(f"a body is over the bound of {bytes_max}", stage="send")
-        pieces.append(piece)
+    async with _closing(aiter(request.stream)) as stream:
+        async for piece in stream:
+            size += len(piece)
+            if size > bytes_max:
+                raise RequestRefusedError(f"a body is over the bound of {bytes_max}", stage="send")
+            pieces.append(piece)
     return b"".join(pieces)
+
+
+@asynccontextmanager
+async def _closing(stream: AsyncIterator[bytes]) -> AsyncGenerator[AsyncIterator[bytes]]:
+    """Close a stream that is a generator, here and not whenever it is collected."""
+    try:
+        yield stream
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
 
 
 def _raise(error: Exception, request: httpx.Request | None) -> NoReturn:
