@@ -1,7 +1,10 @@
-"""A host that opens one server, prints the lines that it sends, and goes on until it is killed.
+"""A host that opens one server, prints the lines that it sends, and closes it once it is told to.
 
-Arguments: `plain`, or `forks` to start a process of its own that holds copies of all descriptors
-and prints its id first; the number of the server's lines; the server's command.
+Arguments: `plain`, `hardened`, or `forks` to leave an orphan of its own that holds copies of all
+descriptors and prints its id first (or both); the number of the server's lines; its command.
+
+A line of input is sent to the server, and its answer printed. The end of input closes the
+connection; the last line is the time that this took, in milliseconds.
 """
 
 from __future__ import annotations
@@ -9,27 +12,48 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import anyio
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from mcp_client.transports.stdio import harden_process
 from tests.mcp_client.stdio.harness import opened
+
+
+def leave_an_orphan() -> None:
+    told, tell = os.pipe()
+    if (pid := os.fork()) == 0:
+        if os.fork() == 0:
+            os.write(1, b"%d\n" % os.getpid())
+            os.close(1)
+            os.write(tell, b".")
+            while True:
+                signal.pause()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    os.read(told, 1)
 
 
 async def main() -> None:
     way, count, *command = sys.argv[1:]
+    if "hardened" in way:
+        harden_process()
     async with opened(*command) as connection:
-        if way == "forks":
-            if (pid := os.fork()) == 0:
-                os.close(1)
-                while True:
-                    signal.pause()
-            os.write(1, b"%d\n" % pid)
+        if "forks" in way:
+            leave_an_orphan()
         for number in range(int(count)):
             os.write(1, await connection.sink.frame(number) + b"\n")
-        await anyio.sleep_forever()
+        while True:
+            await anyio.wait_readable(0)
+            if not (line := os.read(0, 1024)):
+                break
+            connection.send(line.removesuffix(b"\n"))
+            os.write(1, await connection.sink.frame(int(count)) + b"\n")
+        began = time.monotonic()
+    os.write(1, b"%d\n" % ((time.monotonic() - began) * 1000))
 
 
 if __name__ == "__main__":

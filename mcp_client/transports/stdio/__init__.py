@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from mcp_client.transports.stdio.hardening import harden_process
 from mcp_client.transports.stdio.supervisor import Supervisor, open_supervisor
 from mcp_client.transports.stdio.transport import StdioTransport
 
-__all__ = ["StdioTransport", "Supervisor", "open_supervisor"]
+__all__ = ["StdioTransport", "Supervisor", "harden_process", "open_supervisor"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import array
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -18,11 +19,13 @@ import anyio
 
 from mcp_client.net.reactor import Reactor, Waiter
 from mcp_client.protocol.errors import StartError
+from mcp_client.transports.stdio.process_tree import is_alive, is_marked, offspring
+from mcp_client.transports.stdio.server_process import ServerProcess, reap, sweep
 from mcp_client.transports.stdio.supervisor_main import REQUEST_BYTES_MAX
 
-__all__ = ["ServerCommand", "ServerProcess", "Supervisor", "open_supervisor", "require_supervision"]
+__all__ = ["ServerCommand", "Supervisor", "open_supervisor", "require_supervision"]
 
-STOP_SECONDS_MAX: Final = 5.0
+STOP_SECONDS_MAX: Final = 1.5
 """How long the supervisor is waited for once it was told to end: longer than it takes itself."""
 
 ATTEMPTS_MAX: Final = 2
@@ -35,103 +38,13 @@ _PROGRAM: Final = Path(__file__).with_name("supervisor_main.py")
 class ServerCommand:
     """What to execute: the program and its arguments, its whole environment, its directory.
 
-    A program without a slash is looked for in the `PATH` of that environment.
+    A program without a slash is looked for in the `PATH` of that environment. Arguments and
+    environment may hold secrets: they are never shown.
     """
 
-    arguments: Sequence[str]
-    environment: Mapping[str, str]
+    arguments: Sequence[str] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
     directory: str
-
-
-class ServerProcess:
-    """One server and all that it starts, as its keeper tells of it.
-
-    Attributes:
-        pid: the server's process id.
-        exit_status: its status once it has exited, negative for a signal; None until then, and
-            for good if nobody was left to tell.
-        exited: True once it has exited, or nobody is left to tell.
-    """
-
-    def __init__(self, reactor: Reactor, control: socket.socket) -> None:
-        self.pid = 0
-        self.exit_status: int | None = None
-        self.exited = False
-        self._reactor = reactor
-        self._control = control
-        self._failure: str | None = None
-        self._answered = anyio.Event()
-        self._gone = anyio.Event()
-        self._on_exit: Callable[[], object] | None = None
-        reactor.watch_read(control.fileno(), self._readable)
-
-    def on_exit(self, fn: Callable[[], object]) -> None:
-        """Have `fn()` run in the step in which `exited` becomes true. Set it before that."""
-        self._on_exit = fn
-
-    async def started(self) -> str | None:
-        """Wait until it runs and return None, or why it does not: `STAGE ERRNO`, `lost`."""
-        await self._answered.wait()
-        return self._failure
-
-    def end(self, seconds: float) -> None:
-        """End the tree: SIGTERM to what is alive after so long, SIGKILL after as long again."""
-        self._command(f"end {max(0, round(seconds * 1000))}")
-
-    def kill(self) -> None:
-        """End the tree with SIGKILL, at once."""
-        self._command("kill")
-
-    async def gone(self) -> None:
-        """Wait until nothing of the tree is alive, or nobody is left to tell."""
-        await self._gone.wait()
-
-    def _command(self, command: str) -> None:
-        if self._gone.is_set():
-            return
-        try:
-            self._control.send(command.encode())
-        except OSError:
-            self._lose()
-
-    def _readable(self) -> None:
-        try:
-            message = self._control.recv(64).decode()
-        except BlockingIOError:
-            return
-        except OSError:
-            message = ""
-        kind, _, rest = message.partition(" ")
-        match kind:
-            case "started":
-                self.pid = int(rest)
-                self._answered.set()
-            case "failed":
-                self._failure = rest
-                self._answered.set()
-            case "exited":
-                self.exit_status = int(rest)
-                self._note_exit()
-            case _:  # gone, left, or the end of the socket
-                self._lose()
-
-    def _note_exit(self) -> None:
-        if not self.exited:
-            self.exited = True
-            if self._on_exit is not None:
-                self._on_exit()
-
-    def _lose(self) -> None:
-        """Nothing more will be heard of it."""
-        if self._gone.is_set():
-            return
-        self._reactor.closing(self._control.fileno())
-        self._control.close()
-        if not self._answered.is_set():
-            self._failure = "lost"
-            self._answered.set()
-        self._gone.set()
-        self._note_exit()
 
 
 class Supervisor:
@@ -141,7 +54,9 @@ class Supervisor:
         self._reactor = reactor
         self._lock = anyio.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._pidfd = -1
         self._socket: socket.socket | None = None
+        self._servers: set[ServerProcess] = set()
         self._closed = False
 
     async def spawn(self, command: ServerCommand, pipes: Sequence[int]) -> ServerProcess:
@@ -161,7 +76,10 @@ class Supervisor:
             raise
         finally:
             theirs.close()
-        return ServerProcess(self._reactor, ours)
+        server = ServerProcess(self._reactor, ours, self._strays)
+        self._servers.add(server)
+        server.on_gone = self._servers.discard
+        return server
 
     async def close(self) -> None:
         """End what it still keeps, and the supervisor itself. Shielded, timed and idempotent."""
@@ -205,6 +123,40 @@ class Supervisor:
                 env={},
             )
         self._socket = ours
+        self._pidfd = os.pidfd_open(self._process.pid)
+        self._reactor.watch_read(self._pidfd, self._died)
+
+    def _died(self) -> None:
+        """The supervisor is dead, and not by us: see to the end of what it kept, at once."""
+        self._unwatch()
+        if self._process is not None:
+            self._process.poll()
+        for server in self._servers.copy():
+            server.orphaned()
+        sweep(self._reactor, self._strays, self._reap_strays)
+
+    def _unwatch(self) -> None:
+        if self._pidfd >= 0:
+            fd, self._pidfd = self._pidfd, -1
+            self._reactor.closing(fd)
+            os.close(fd)
+
+    def _strays(self) -> list[int]:
+        """Servers' processes that have lost their keeper: children of the supervisor, or ours."""
+        parents = [os.getpid()]
+        if self._process is not None and self._process.returncode is None:
+            parents.append(self._process.pid)
+        return [
+            pid
+            for parent in parents
+            for pid in offspring(parent)
+            if is_marked(pid) and is_alive(pid)
+        ]
+
+    def _reap_strays(self) -> None:
+        for pid in offspring(os.getpid()):
+            if is_marked(pid):
+                reap(pid)
 
     async def _writable(self, end: socket.socket) -> None:
         ready: Waiter[None] = self._reactor.waiter()
@@ -220,17 +172,28 @@ class Supervisor:
         process, self._process = self._process, None
         if end is None or process is None:
             return
+        self._unwatch()
         ended = anyio.Event()
         with contextlib.suppress(OSError):  # it may have ended before
             end.shutdown(socket.SHUT_WR)
+        process.send_signal(signal.SIGCONT)  # a server may have stopped it
         self._reactor.watch_read(end.fileno(), ended.set)
-        with anyio.move_on_after(STOP_SECONDS_MAX, shield=True):
-            await ended.wait()
-        self._reactor.closing(end.fileno())
-        end.close()
-        if not ended.is_set():
-            process.kill()
-        process.wait()  # its descriptors are closed already: it is all but gone
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(STOP_SECONDS_MAX):
+                await ended.wait()
+            self._reactor.closing(end.fileno())
+            end.close()
+            if not ended.is_set():
+                await self._swept(lambda: offspring(process.pid))
+                process.kill()
+            process.wait()  # its descriptors are closed already: it is all but gone
+            await self._swept(self._strays)
+        self._reap_strays()
+
+    async def _swept(self, roots: Callable[[], list[int]]) -> None:
+        done = anyio.Event()
+        sweep(self._reactor, roots, done.set)
+        await done.wait()
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ leaves falls to the supervisor, which kills whatever is its child and not a keep
 
 Messages are packets. To the supervisor: NUL-joined working directory, count, arguments,
 environment, with four descriptors (stdin, stdout, stderr, control). To a keeper, over `control`:
-`end MILLISECONDS`, `kill`. From a keeper: `started PID` or `failed STAGE ERRNO`, then
+`end MILLISECONDS`, `kill`. From a keeper: `started PID KEEPER` or `failed STAGE ERRNO`, then
 `exited STATUS` of the server, then `gone` or `left COUNT` of its tree. Anything else, and the end
 of the socket, means that the host is gone: everything ends.
 """
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import array
 import contextlib
-import ctypes
 import gc
 import os
 import select
@@ -31,21 +30,45 @@ import signal
 import socket
 import sys
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING or __name__ != "__main__":
+    from mcp_client.transports.stdio.process_tree import (
+        become_subreaper,
+        descendants,
+        die_with_parent,
+        hide_memory,
+        kill_round,
+        mark,
+        offspring,
+        send_signal,
+    )
+else:  # run as a program: there is no package, only its folder
+    sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120  # pathlib costs a start-up
+    from process_tree import (
+        become_subreaper,
+        descendants,
+        die_with_parent,
+        hide_memory,
+        kill_round,
+        mark,
+        offspring,
+        send_signal,
+    )
+
+    del sys.path[0]
 
 HOST_GONE_SECONDS: Final = 0.5
 """Between SIGTERM and SIGKILL when the host is gone: no server outlives it by a second."""
 LEFT_BEHIND_SECONDS: Final = 0.5
 """Between SIGTERM and SIGKILL for what a server leaves behind when it exits by itself."""
-KILL_SECONDS_MAX: Final = 3.0
-"""How long SIGKILL is repeated: what is alive then cannot be killed by us."""
-KILL_ROUND_SECONDS: Final = 0.02
-"""Between two rounds of SIGKILL: a tree may fork while it is walked."""
+KILL_SECONDS_MAX: Final = 10.0
+"""How long SIGKILL is repeated: what is alive then cannot be killed by us. No close waits for it."""
+KILL_ROUND_SECONDS: Final = 0.005
+"""Between two rounds of SIGKILL that met the same processes: they need the processor to die."""
 REQUEST_BYTES_MAX: Final = 128 * 1024
 """One request: below the smallest usual send buffer."""
 DESCRIPTORS: Final = 4
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_CHILD_SUBREAPER: Final = 36
 _NEVER: Final = float("inf")
 
 _now = time.monotonic  # noqa: TID251  # no event loop here, and no clock to be handed in
@@ -83,7 +106,8 @@ def main() -> None:
     # Ctrl-C and a closed terminal are the host's to handle; servers are ended through it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    hide_memory()  # the environments of all servers pass through it
+    become_subreaper()
     gc.freeze()  # keepers share these pages
     keepers: set[int] = set()
     try:
@@ -99,12 +123,13 @@ def _serve(host: socket.socket, keepers: set[int], wakeup: int) -> None:
     # A process that the host forked may hold the other end of the socket open after it.
     with contextlib.suppress(OSError):
         poll.register(os.pidfd_open(os.getppid()), select.POLLIN)
+    quiet = True
     while True:
-        ready = {fd for fd, _ in poll.poll()}
-        if wakeup in ready:
+        ready = {fd for fd, _ in poll.poll(None if quiet else KILL_ROUND_SECONDS * 1000)}
+        if wakeup in ready or not quiet:
             _drain(wakeup)
-            if not _reap_keepers(keepers):
-                _kill_strays(keepers)
+            if not _reap_keepers(keepers) or not quiet:
+                quiet = not _kill_strays(keepers)
         if host.fileno() in ready:
             try:
                 request = _receive(host)
@@ -158,24 +183,35 @@ def _reap_keepers(keepers: set[int]) -> bool:
         keepers.discard(pid)
 
 
-def _kill_strays(keepers: set[int]) -> None:
-    """Kill every child that is not a keeper, with all that descends from it, until none is left."""
-    give_up = _now() + KILL_SECONDS_MAX
-    while strays := _descendants(os.getpid(), without=keepers):
-        _signal(strays, signal.SIGKILL)
+def _kill_strays(keepers: set[int]) -> bool:
+    """Kill every child that is not a keeper, with all that descends from it. True: some are left.
+
+    Goes on without a pause as long as it meets new ones: a tree may fork while it is walked.
+    """
+    known: set[int] = set()
+    while True:
         _reap_keepers(keepers)
-        if _now() > give_up:
-            return
-        time.sleep(KILL_ROUND_SECONDS)
+        strays = set(offspring(os.getpid())) - keepers
+        if not strays:
+            return False
+        alive = kill_round(strays)
+        if alive and alive <= known:
+            return True
+        known |= alive
 
 
 def _end_all(keepers: set[int]) -> None:
-    give_up = _now() + HOST_GONE_SECONDS + KILL_SECONDS_MAX
-    _signal(keepers, signal.SIGTERM)
+    """End what is left: by the keepers, then without them."""
+    give_up = _now() + HOST_GONE_SECONDS + HOST_GONE_SECONDS
     while keepers and _now() < give_up:
-        _reap_keepers(keepers)
+        for keeper in keepers:
+            send_signal(keeper, signal.SIGTERM)
+            send_signal(keeper, signal.SIGCONT)  # a server may have stopped it
         time.sleep(KILL_ROUND_SECONDS)
-    _kill_strays(set())
+        _reap_keepers(keepers)
+    give_up = _now() + KILL_SECONDS_MAX
+    while _kill_strays(set()) and _now() < give_up:
+        time.sleep(KILL_ROUND_SECONDS)
 
 
 class _Keeper:
@@ -192,10 +228,9 @@ class _Keeper:
         self._terminated = False
 
     def run(self) -> int:
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        become_subreaper()
         wakeup = _wake_on(signal.SIGCHLD, signal.SIGTERM)
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != self._supervisor:
+        if not die_with_parent(signal.SIGTERM, self._supervisor):
             return 1
         self._start()
         for fd in self._request.pipes:
@@ -204,10 +239,9 @@ class _Keeper:
         poll.register(wakeup, select.POLLIN)
         poll.register(self._control, select.POLLIN)
         while self._reap():
-            self._end_what_is_due()
-            if _now() > self._kill_at + KILL_SECONDS_MAX:
-                self._tell(f"left {len(_descendants(os.getpid()))}")
-                return 1
+            if _now() >= self._kill_at:
+                return self._kill()
+            self._terminate_if_due()
             for fd, _ in poll.poll(self._milliseconds_to_wait()):
                 if fd == wakeup:
                     if signal.SIGTERM in _drain(wakeup):
@@ -220,9 +254,10 @@ class _Keeper:
     def _start(self) -> None:
         """Start the server; tell how that went."""
         reader, writer = os.pipe()  # closed by a successful exec
+        keeper = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become_server(self._request, writer)
+            _become_server(self._request, writer, keeper)
         os.close(writer)
         failure = os.read(reader, 64)
         os.close(reader)
@@ -230,7 +265,7 @@ class _Keeper:
             self._tell(f"failed {failure.decode()}")
             return
         self._server = pid
-        self._tell(f"started {pid}")
+        self._tell(f"started {pid} {keeper}")
 
     def _reap(self) -> bool:
         """Collect what has ended. False: nothing of the server is alive."""
@@ -269,30 +304,43 @@ class _Keeper:
         self._term_at = min(self._term_at, now + term_seconds)
         self._kill_at = min(self._kill_at, now + term_seconds + kill_seconds)
 
-    def _end_what_is_due(self) -> None:
-        now = _now()
-        if now >= self._kill_at:
-            _signal(_descendants(os.getpid()), signal.SIGKILL)
-        elif now >= self._term_at and not self._terminated:
+    def _terminate_if_due(self) -> None:
+        if _now() >= self._term_at and not self._terminated:
             self._terminated = True
-            _signal(_descendants(os.getpid()), signal.SIGTERM)
+            for pid in descendants(offspring(os.getpid())):
+                send_signal(pid, signal.SIGTERM)
+
+    def _kill(self) -> int:
+        """Kill until nothing is left. Pauses only for what was met before and is dying."""
+        known: set[int] = set()
+        while self._reap():
+            alive = kill_round(offspring(os.getpid()))
+            if _now() > self._kill_at + KILL_SECONDS_MAX:
+                self._tell(f"left {len(alive)}")
+                return 1
+            if alive and alive <= known:
+                time.sleep(KILL_ROUND_SECONDS)
+            known |= alive
+        self._tell("gone")
+        return 0
 
     def _milliseconds_to_wait(self) -> float | None:
         due = self._kill_at if self._terminated else min(self._term_at, self._kill_at)
-        if due == _NEVER:
-            return None
-        return max(due - _now(), KILL_ROUND_SECONDS) * 1000
+        return None if due == _NEVER else max(due - _now(), 0.0) * 1000
 
     def _tell(self, message: str) -> None:
         with contextlib.suppress(OSError):  # a host that is gone shows as the end of the socket
             self._control.send(message.encode())
 
 
-def _become_server(request: _Request, failures: int) -> None:
+def _become_server(request: _Request, failures: int, keeper: int) -> None:
     """Turn this process into the server. Never returns."""
     stage = "prepare"
     try:
         os.setsid()
+        mark()
+        if not die_with_parent(signal.SIGKILL, keeper):
+            os._exit(127)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -307,11 +355,6 @@ def _become_server(request: _Request, failures: int) -> None:
         os.write(failures, f"{stage} {error.errno}".encode())
     finally:
         os._exit(127)
-
-
-def _prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
 
 
 def _wake_on(*numbers: signal.Signals) -> int:
@@ -332,31 +375,6 @@ def _drain(reader: int) -> bytes:
         return os.read(reader, 4096)
     except BlockingIOError:
         return b""
-
-
-def _descendants(ancestor: int, without: set[int] | None = None) -> set[int]:
-    """Walk /proc by parents. Children in `without`, and what descends from them, are left out."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):  # noqa: PTH208  # pathlib would double the start-up
-        if entry.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as stat:
-                # the name before the last parenthesis may contain anything
-                parent = int(stat.read().rpartition(b")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry))
-    found: set[int] = set()
-    left = [pid for pid in children.get(ancestor, []) if pid not in (without or ())]
-    while left:
-        pid = left.pop()
-        if pid not in found:
-            found.add(pid)
-            left += children.get(pid, [])
-    return found
-
-
-def _signal(pids: set[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            os.kill(pid, number)
 
 
 if __name__ == "__main__":

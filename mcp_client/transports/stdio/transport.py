@@ -21,9 +21,9 @@ from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.outbox import FlushState, Outbox
 from mcp_client.protocol.versions import SUPPORTED_VERSIONS
 from mcp_client.transports.stdio.environment import server_environment
+from mcp_client.transports.stdio.server_process import ServerProcess
 from mcp_client.transports.stdio.supervisor import (
     ServerCommand,
-    ServerProcess,
     Supervisor,
     require_supervision,
 )
@@ -38,8 +38,8 @@ READS_PER_STEP_MAX: Final = 16
 """Reads before others get their turn: a megabyte."""
 STATUS_SECONDS_MAX: Final = 0.25
 """How long an exit status is waited for after a pipe broke: well under the second for the error."""
-KILL_SECONDS_MAX: Final = 4.0
-"""How long the end of a tree is waited for after SIGKILL: a little longer than the keeper tries."""
+KILL_SECONDS_MAX: Final = 0.9
+"""How long the end of a tree is waited for after SIGKILL, by the keeper or else by the host."""
 
 
 class StdioTransport:

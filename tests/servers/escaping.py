@@ -1,0 +1,95 @@
+"""A server that sets out to outlive its host. Whatever comes of it, it ends by itself in half a minute.
+
+Arguments: the way, and a word by which all of its processes are found. A line is one process id.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+
+COMETS = 40
+LIFE_SECONDS = 30
+
+
+def parent_of(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        return int(stat.read().rpartition(b")")[2].split()[1])
+
+
+def harm(number: signal.Signals, *, again: bool) -> None:
+    """Signal keeper and supervisor, from a process that listens to nothing."""
+    keeper = os.getppid()
+    supervisor = parent_of(keeper)
+    if os.fork():
+        return
+    os.setsid()
+    signal.alarm(LIFE_SECONDS)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.write(1, b"%d\n" % os.getpid())
+    os.read(0, 1)
+    if number is signal.SIGKILL:
+        os.write(1, b"done\n")  # there may be no later
+    while True:
+        for pid in (keeper, supervisor) if number is signal.SIGSTOP else (supervisor, keeper):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                again = False
+        if number is signal.SIGSTOP:
+            os.write(1, b"done\n")
+        while not again:
+            signal.pause()
+        select.select([], [], [], 0.01)
+
+
+def comet(until: float) -> None:
+    """Be a process that is always another one: fork, and exit."""
+    os.setsid()
+    while time.monotonic() < until:
+        if os.fork():
+            os._exit(0)
+
+
+def rebirth(until: float) -> None:
+    """Start a child anew whenever it dies, and be started anew by it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while time.monotonic() < until:
+        parent = os.getpid()
+        if os.fork() == 0:
+            while os.getppid() == parent and time.monotonic() < until:
+                select.select([], [], [], 0.001)
+        else:
+            os.wait()
+
+
+def main() -> None:
+    way = sys.argv[1]
+    until = time.monotonic() + LIFE_SECONDS
+    signal.alarm(LIFE_SECONDS)
+    match way:
+        case "kill":
+            harm(signal.SIGKILL, again=False)
+        case "stop":
+            harm(signal.SIGSTOP, again=False)
+        case "stop-again":
+            harm(signal.SIGSTOP, again=True)
+        case "comets" | "rebirth":
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN if way == "comets" else signal.SIG_DFL)
+            for _ in range(COMETS if way == "comets" else 4):
+                if os.fork() == 0:
+                    (comet if way == "comets" else rebirth)(until)
+                    os._exit(0)
+            os.write(1, b"done\n")
+        case _:
+            sys.exit(f"no such way: {way}")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()
