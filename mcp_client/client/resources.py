@@ -98,7 +98,7 @@ class ResourceSurface(Surface):
 
     @property
     def subscriptions(self) -> frozenset[str]:
-        """The URIs that this connection is subscribed to: to be made again on the next one."""
+        """The URIs that are subscribed to: to be made again when `epoch` is another."""
         return frozenset(self.session.bulletin.subscribed)
 
     async def subscribe(
@@ -106,13 +106,13 @@ class ResourceSurface(Surface):
     ) -> None:
         """Have the server tell when a resource, or a part of it, has changed.
 
+        It is asked again for one that is subscribed to already: it may have forgotten.
+
         Raises LocalProtocolError if the server has not declared it, or past `subscriptions_max`.
         """
         self._check(uri)
         subscribed = self.session.bulletin.subscribed
-        if uri in subscribed:
-            return
-        if len(subscribed) >= self.session.limits.subscriptions_max:
+        if uri not in subscribed and len(subscribed) >= self.session.limits.subscriptions_max:
             raise LocalProtocolError(
                 f"there are {self.session.limits.subscriptions_max} subscriptions already",
                 server=self.server,
