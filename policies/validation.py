@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias, cast
 
@@ -135,17 +135,11 @@ class _Checker:
         tools = {
             name: schema for each in known if each is not None for name, schema in each.items()
         }
+        for alternative in target.names.alternatives:
+            yield from self._alternative(rule, alternative, tools)
         schemas = self._matched(rule, tools)
-        if not schemas:
-            near = self._nearest_tool(rule, tools)
-            yield self._error(
-                "unknown-tool",
-                f"no tool of {target.written} matches `{target.names.text}`",
-                target.place,
-                near,
-            )
-            return
-        yield from self._pointers(rule, schemas)
+        if schemas:
+            yield from self._pointers(rule, schemas)
 
     def sets(self, policy: Policy) -> Iterator[Finding]:
         """Check the sets that one policy declares."""
@@ -202,9 +196,23 @@ class _Checker:
         match = matcher_of(rule.target.names)
         return [schema for name, schema in tools.items() if match(name) is True]
 
-    def _nearest_tool(self, rule: Rule, tools: Mapping[str, Schema]) -> str:
-        near = (nearest_word(name, tools) for name in rule.target.names.alternatives)
-        return next((name for name in near if name), "")
+    def _alternative(
+        self, rule: Rule, alternative: str, tools: Mapping[str, Schema]
+    ) -> Iterator[Finding]:
+        """Check that one name of a rule means a tool: a misspelt one among others forbids nothing."""
+        target = rule.target
+        one = matcher_of(replace(target.names, text=alternative, alternatives=(alternative,)))
+        if any(one(name) is True for name in tools):
+            return
+        # `any server/delete_*` is about whatever may come
+        if target.servers is None and "*" in alternative:
+            return
+        yield self._error(
+            "unknown-tool",
+            f"no tool of {target.written} matches `{alternative}`",
+            target.place,
+            nearest_word(alternative, tools),
+        )
 
     def _pointers(self, rule: Rule, schemas: Sequence[Schema]) -> Iterator[Finding]:
         for test in tests_of(rule.condition) if rule.condition is not None else ():

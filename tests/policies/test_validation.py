@@ -39,7 +39,7 @@ def one(rules: str, roles: tuple[str, ...] | None = None) -> Finding:
     "rules",
     [
         'permit "x" call on git/git_log',
-        'permit "x" call on git/{git_*,later}',
+        'forbid "x" call on any server/{git_reset,delete_*}',
         'permit "x" call on mail/anything when arg(/to) == "me"',
         'forbid "x" call on any server/git_reset',
         'permit "x" call on any server/later',
@@ -65,6 +65,8 @@ def test_what_fits_is_not_reported(rules: str):
         ('set w = server("gitt")', "unknown-server", 5, "git"),
         ('permit "x" call on git/git_lgo', "unknown-tool", 20, "git_log"),
         ('permit "x" call on git/write_*', "unknown-tool", 20, ""),
+        # one misspelt name among good ones: the forbid would forbid less than it says
+        ('forbid "x" call on git/{git_log,git_rest}', "unknown-tool", 20, "git_reset"),
         ('permit "x" call on files/write_file when arg(/pth) == 1', "unknown-pointer", 46, "path"),
         (
             'permit "x" call on files/write_file when exists arg(/deep/kye)',
