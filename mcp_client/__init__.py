@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from mcp_client.client import (
         Client,
         Host,
+        HttpKind,
+        HttpSpec,
         PromptListing,
         ResourceListing,
         ServerSource,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         Ticket,
         Transport,
     )
+    from mcp_client.protocol.challenges import Challenge
     from mcp_client.protocol.completion import Completion, PromptReference, TemplateReference
     from mcp_client.protocol.declaration import ClientCapabilities
     from mcp_client.protocol.elicitation import (
@@ -63,6 +66,11 @@ if TYPE_CHECKING:
         NumberField,
         TextField,
         TextFormat,
+    )
+    from mcp_client.protocol.http_errors import (
+        AuthorizationRequiredError,
+        HttpStatusError,
+        SessionLostError,
     )
     from mcp_client.protocol.items import Quarantined
     from mcp_client.protocol.limits import ClientLimits
@@ -100,9 +108,11 @@ __all__ = [
     "DECLINE",
     "SILENT",
     "UNGUARDED",
+    "AuthorizationRequiredError",
     "BooleanField",
     "CallCancelledError",
     "CallTimeoutError",
+    "Challenge",
     "Choice",
     "ChoiceField",
     "Client",
@@ -120,6 +130,9 @@ __all__ = [
     "Handlers",
     "HandshakeError",
     "Host",
+    "HttpKind",
+    "HttpSpec",
+    "HttpStatusError",
     "ListKind",
     "LocalProtocolError",
     "LogLevel",
@@ -156,6 +169,7 @@ __all__ = [
     "ServerRequestHandler",
     "ServerSource",
     "ServerSpec",
+    "SessionLostError",
     "StartError",
     "TemplateListing",
     "TemplateReference",
@@ -178,12 +192,15 @@ __all__ = [
 ]
 
 _ERRORS = "mcp_client.protocol.errors"
+_HTTP_ERRORS = "mcp_client.protocol.http_errors"
 
 _HOMES = {
+    "AuthorizationRequiredError": _HTTP_ERRORS,
     "BooleanField": "mcp_client.protocol.forms",
     "CANCEL": "mcp_client.protocol.elicitation",
     "CallCancelledError": _ERRORS,
     "CallTimeoutError": _ERRORS,
+    "Challenge": "mcp_client.protocol.challenges",
     "Choice": "mcp_client.protocol.forms",
     "ChoiceField": "mcp_client.protocol.forms",
     "Client": "mcp_client.client",
@@ -202,6 +219,9 @@ _HOMES = {
     "Handlers": "mcp_client.ports",
     "HandshakeError": _ERRORS,
     "Host": "mcp_client.client",
+    "HttpKind": "mcp_client.client",
+    "HttpSpec": "mcp_client.client",
+    "HttpStatusError": _HTTP_ERRORS,
     "ListKind": "mcp_client.protocol.events",
     "LocalProtocolError": _ERRORS,
     "LogLevel": "mcp_client.protocol.logs",
@@ -239,6 +259,7 @@ _HOMES = {
     "ServerRequestHandler": "mcp_client.ports",
     "ServerSource": "mcp_client.client",
     "ServerSpec": "mcp_client.client",
+    "SessionLostError": _HTTP_ERRORS,
     "StartError": _ERRORS,
     "TemplateListing": "mcp_client.client",
     "TemplateReference": "mcp_client.protocol.completion",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcp_client.client.client import Client
 from mcp_client.client.connecting import connect, open_host
+from mcp_client.client.http_source import HttpKind, HttpSpec
 from mcp_client.client.prompts import PromptListing
 from mcp_client.client.resources import ResourceListing, TemplateListing
 from mcp_client.client.spec import Host, ServerSource, ServerSpec
@@ -14,6 +15,8 @@ __all__ = [
     "Client",
     "Handlers",
     "Host",
+    "HttpKind",
+    "HttpSpec",
     "PromptListing",
     "ResourceListing",
     "ServerSource",

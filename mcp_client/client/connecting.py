@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import anyio
 
 from mcp_client.client.client import Client
+from mcp_client.client.http_source import HttpSpec
 from mcp_client.client.spec import Host, ServerSource
 from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard
 from mcp_client.protocol.errors import CallTimeoutError
 from mcp_client.protocol.events import ListKind
+from mcp_client.protocol.http_errors import HttpStatusError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogMessage
 from mcp_client.session import ClientSession
@@ -63,33 +66,56 @@ async def connect(
         on_log: called with the server's log messages, in steps of their own, within a rate.
         host: shared with other connections; one of its own if None.
 
-    Raises StartError, HandshakeError, UnsupportedVersionError, ServerGoneError, CallTimeoutError
-    after `initialize_seconds_max`, LocalProtocolError for roots that cannot be granted, or what
-    `guard` raised.
+    Raises StartError, HandshakeError, UnsupportedVersionError, ServerGoneError, HttpStatusError,
+    AuthorizationRequiredError, CallTimeoutError after `initialize_seconds_max`,
+    LocalProtocolError for roots that cannot be granted, or what `guard` raised.
     """
     async with _shared(host) as shared:
-        transport = source.transport(shared, limits=limits, observer=observer)
-        session = ClientSession(
-            transport,
-            shared.reactor,
-            guard=guard,
-            observer=observer,
-            limits=limits,
-            server=source.name,
-            cancel_guard=cancel_guard,
-            handlers=handlers,
-        )
-        client = Client(
-            session, epoch=next(shared.epochs), on_list_changed=on_list_changed, on_log=on_log
-        )
-        session.renewal.on_renewed = lambda: client.begin_anew(next(shared.epochs))
-        try:
-            async with _handling(session, handlers):
-                await _open(session, limits.initialize_seconds_max)
-                yield client
-        finally:
-            session.close()
-            await transport.close()
+        attempt = source
+        while True:
+            transport = attempt.transport(shared, limits=limits, observer=observer)
+            session = ClientSession(
+                transport,
+                shared.reactor,
+                guard=guard,
+                observer=observer,
+                limits=limits,
+                server=source.name,
+                cancel_guard=cancel_guard,
+                handlers=handlers,
+            )
+            client = Client(
+                session, epoch=next(shared.epochs), on_list_changed=on_list_changed, on_log=on_log
+            )
+            session.renewal.on_renewed = partial(_begin_anew, client, shared)
+            is_open = False
+            try:
+                async with _handling(session, handlers):
+                    await _open(session, limits.initialize_seconds_max)
+                    is_open = True
+                    yield client
+                return
+            except HttpStatusError as error:
+                other = None if is_open else _fallback(attempt, session, error)
+                if other is None:
+                    raise
+                attempt = other
+            finally:
+                session.close()
+                await transport.close()
+
+
+def _begin_anew(client: Client, host: Host) -> None:
+    client.begin_anew(next(host.epochs))
+
+
+def _fallback(
+    source: ServerSource, session: ClientSession, error: HttpStatusError
+) -> ServerSource | None:
+    """Return how else to reach a server that turned the first message away."""
+    if session.connection.protocol_version or not isinstance(source, HttpSpec):
+        return None
+    return source.fallback(error)
 
 
 @asynccontextmanager

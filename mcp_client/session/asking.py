@@ -30,6 +30,7 @@ async def ask(
     arguments and `PendingRequest.wait` for the errors.
     """
     for is_last in (False, True):
+        await session.renewal.ready()
         seen = session.renewal.count
         try:
             pending = session.start(

@@ -22,12 +22,14 @@ class Renewal:
 
     Attributes:
         count: how often the session has begun anew.
+        is_due: a handshake was begun, and none was completed since: nothing can be sent.
         on_renewed: called after each time: what was listed or assumed before has to be asked for
             again.
     """
 
     def __init__(self, shake_hands: Callable[[], Awaitable[None]]) -> None:
         self.count = 0
+        self.is_due = False
         self.on_renewed: Callable[[], object] | None = None
         self._shake_hands = shake_hands
         self._running: _Handshake | None = None
@@ -47,11 +49,18 @@ class Renewal:
                 if running.error is not None:
                     raise running.error
 
+    async def ready(self) -> None:
+        """Return once no handshake is due. Raises what `renew` does."""
+        if self.is_due:
+            await self.renew(self.count)
+
     async def _run(self) -> None:
         running = self._running = _Handshake()
+        self.is_due = True
         try:
             await self._shake_hands()
             self.count += 1
+            self.is_due = False
         except Exception as error:
             running.error = error
             raise

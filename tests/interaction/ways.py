@@ -18,6 +18,7 @@ from mcp_client.protocol.jsonrpc import decode, encode
 from mcp_client.protocol.versions import SUPPORTED_VERSIONS
 from mcp_client.transports.memory import MemoryTransport
 from tests.interaction.everything import Everything
+from tests.interaction.over_http import over_http_sse, over_streamable_http
 
 __all__ = ["WAYS", "Way"]
 
@@ -81,4 +82,6 @@ async def over_stdio(version: str) -> AsyncGenerator[ServerSource]:
 WAYS: Final = (
     Way("memory", SUPPORTED_VERSIONS, over_memory),
     Way("stdio", SUPPORTED_VERSIONS, over_stdio),
+    Way("streamable HTTP", ("2025-11-25", "2025-06-18", "2025-03-26"), over_streamable_http),
+    Way("HTTP+SSE", ("2024-11-05",), over_http_sse),
 )

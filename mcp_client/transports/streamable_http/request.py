@@ -105,6 +105,13 @@ class MessageStream:
         self._get: Getter | None = None
 
     @property
+    def answered(self) -> bool:
+        """True once nobody waits for anything in here. A handshake goes on after its answer."""
+        return self.ticket.settled or (
+            self.ticket.method == INITIALIZE and self._state.version != ""
+        )
+
+    @property
     def dropped(self) -> bool:
         """True if the message was not begun when its sender gave it up: nothing comes of it."""
         unbegun = self.ticket.delivery is Delivery.NOT_SENT
@@ -170,7 +177,7 @@ class MessageStream:
         """Take more of the body, counted before it is kept. Raises FrameTooLargeError."""
         if self._reader is not None:
             self._reader.feed(data)
-            if self.ticket.settled:
+            if self.answered:
                 self._owner.answered(self)
             return
         if len(self._kept) + len(data) > self._kept_max:
@@ -273,7 +280,7 @@ class MessageStream:
         resumable = (
             resumption is not None
             and resumption.last_event_id
-            and not self.ticket.settled
+            and not self.answered
             and not self._state.modern
             and not self._state.lost
         )
@@ -302,6 +309,6 @@ class MessageStream:
         self._fail(error)
 
     def _fail(self, error: McpError | Exception) -> None:
-        if not self.ticket.settled:
+        if not self.answered:
             self.ticket.failed(error)
         self._owner.over(self)
