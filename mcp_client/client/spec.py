@@ -52,7 +52,7 @@ class ServerSpec:
     Attributes:
         name: the host's label of it.
         command: the program, by path or by name in its `PATH`. No shell is involved.
-        args: its arguments.
+        args: its arguments. Never shown: what a variable stood for may be among them.
         env: variables declared for it, beside those that every server gets. Never shown.
         cwd: where it starts; empty means where we are.
 
@@ -61,7 +61,7 @@ class ServerSpec:
 
     name: str
     command: str
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str = ""
 

@@ -77,9 +77,11 @@ def _brief(
 ) -> int:
     import sys
 
+    from mcp_client.transports.stdio import harden_process
     from orchestrator.cli.running import Job, Output, carry_out
     from orchestrator.sessions.approvals import Origin
 
+    harden_process()
     return carry_out(
         Job(
             path=HERE / "pipeline.toml",

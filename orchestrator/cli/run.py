@@ -50,10 +50,12 @@ def run(
     once it is approved: on a terminal by answering, elsewhere with --approve. So does what a
     server says of its tools, when it is seen for the first time or has changed.
     """
+    from mcp_client.transports.stdio import harden_process
     from orchestrator.cli.running import Job, Output, carry_out
     from orchestrator.sessions.approvals import Origin
     from orchestrator.sessions.projects import project_of
 
+    harden_process()
     output = Output.JSON if as_json else Output.TEXT
     code = carry_out(
         Job(

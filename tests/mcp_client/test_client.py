@@ -514,5 +514,7 @@ def test_a_spec_that_can_name_no_process_is_refused_without_its_values(
     assert "s3cr3t" not in str(caught.value)
 
 
-def test_a_spec_never_shows_the_values_of_its_variables() -> None:
-    assert "s3cr3t" not in repr(ServerSpec(name="s", command="c", env={"A": "s3cr3t"}))
+def test_a_spec_never_shows_its_arguments_and_the_values_of_its_variables() -> None:
+    spec = ServerSpec(name="s", command="c", args=("--token=s3cr3t",), env={"A": "s3cr3t"})
+
+    assert "s3cr3t" not in repr(spec)
