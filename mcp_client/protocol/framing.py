@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable
 from typing import Final
 
 from mcp_client.protocol.errors import FrameTooLargeError
@@ -31,25 +32,33 @@ class LineFramer:
         """Bytes of the line that has begun and not ended."""
         return len(self._partial)
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes and return the frames that they complete.
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """Take the next bytes and return the frames that they complete, to be iterated once.
 
-        Raises FrameTooLargeError. Frames that came whole in the same bytes before the large one
-        are lost with it.
+        Raises FrameTooLargeError, at once or after the last of the frames that came whole in the
+        same bytes before the large one.
         """
         # only the fresh bytes can hold a newline: the rest was looked through before
         lines = data.split(b"\n")
         rest = lines.pop()
         if not lines:
             self._keep(rest)
-            return []
+            return ()
         if self._partial:
             self._partial += lines[0]
             lines[0] = bytes(self._partial)
             self._partial = bytearray()
-        if rest:
+        frames: list[bytes] = []
+        try:
+            for line in lines:
+                if frame := self._frame(line):
+                    frames.append(frame)  # noqa: PERF401  # those before a large one are kept
             self._keep(rest)
-        return [frame for line in lines if (frame := self._frame(line))]
+        except FrameTooLargeError as error:
+            if not frames:
+                raise
+            return _frames_then(frames, error)
+        return frames
 
     def _keep(self, rest: bytes) -> None:
         self._check(len(self._partial) + len(rest))
@@ -69,3 +78,8 @@ class LineFramer:
                 f"the server sent a frame of more than {self._frame_bytes_max} bytes",
                 stage="receive",
             )
+
+
+def _frames_then(frames: list[bytes], error: FrameTooLargeError) -> Generator[bytes]:
+    yield from frames
+    raise error

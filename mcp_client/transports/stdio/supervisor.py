@@ -217,7 +217,10 @@ def _send(end: socket.socket, packet: bytes, descriptors: Sequence[int]) -> bool
 
 
 def require_supervision() -> None:
-    """Refuse to start servers where their process trees cannot be ended. The one place for it."""
+    """Refuse to start servers where their trees cannot be ended, or their end would be ours.
+
+    The one place for it.
+    """
     if sys.platform != "linux":
         raise StartError(
             f"servers over stdio are not started on {sys.platform}: there is no way here to end"
@@ -228,6 +231,13 @@ def require_supervision() -> None:
         raise StartError(
             "servers over stdio are not started without /proc: there is no way to find everything"
             " that a server has started",
+            stage="start",
+        )
+    if signal.getsignal(signal.SIGPIPE) is signal.SIG_DFL:
+        raise StartError(
+            "servers over stdio are not started while SIGPIPE has its default effect: a server that"
+            " closes its input would end this process (Python ignores the signal unless told"
+            " otherwise: signal.signal(signal.SIGPIPE, signal.SIG_IGN))",
             stage="start",
         )
     if not sys.executable:

@@ -22,11 +22,8 @@ from mcp_client.protocol.outbox import FlushState, Outbox
 from mcp_client.protocol.versions import SUPPORTED_VERSIONS
 from mcp_client.transports.stdio.environment import server_environment
 from mcp_client.transports.stdio.server_process import ServerProcess
-from mcp_client.transports.stdio.supervisor import (
-    ServerCommand,
-    Supervisor,
-    require_supervision,
-)
+from mcp_client.transports.stdio.stderr import StderrTail
+from mcp_client.transports.stdio.supervisor import ServerCommand, Supervisor, require_supervision
 
 __all__ = ["StdioTransport"]
 
@@ -70,7 +67,7 @@ class StdioTransport:
         self._directory = directory
         self._outbox = Outbox(limits, observer, server=server)
         self._framer = LineFramer(limits.frame_bytes_max)
-        self._stderr = bytearray()
+        self._stderr = StderrTail(limits.stderr_tail_bytes_max, environment.values())
         self._sink: FrameSink | None = None
         self._process: ServerProcess | None = None
         self._stdin = -1
@@ -79,15 +76,23 @@ class StdioTransport:
         self._write: Callable[[memoryview], int] = _refuse_to_write
         self._flush_due = False
         self._blocked = False
+        self._breaking = ""
         self._giving_up: TimerHandle | None = None
         self._lost = False
         self._error: Exception | None = None
 
     @property
     def stderr_tail(self) -> str:
-        """The end of what the server wrote to stderr: untrusted, without control characters."""
-        text = self._stderr.decode("utf-8", "replace")
-        return "".join(char for char in text if char.isprintable() or char in "\n\t")
+        """The end of what the server wrote to stderr: untrusted, without control characters.
+
+        The values declared for its environment are hidden there.
+        """
+        return self._stderr.text
+
+    @property
+    def carries_headers(self) -> bool:
+        """False: frames travel alone."""
+        return False
 
     @property
     def versions(self) -> Sequence[str]:
@@ -128,7 +133,12 @@ class StdioTransport:
             raise
 
     def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
-        """Queue one frame. It is checked and written in a later step."""
+        """Queue one frame. It is checked and written in a later step.
+
+        Raises ServerGoneError once a pipe broke, even before the loss of the connection is told.
+        """
+        if self._breaking and not self._lost:
+            raise self._gone(self._breaking)
         if self._lost or self._stdin < 0:
             raise LocalProtocolError(
                 "the connection is not open", server=self._server, stage="send"
@@ -259,8 +269,7 @@ class StdioTransport:
                 self._reactor.unwatch_read(self._stderr_pipe)
             if not data:
                 return
-            self._stderr += data
-            del self._stderr[: max(0, len(self._stderr) - self._limits.stderr_tail_bytes_max)]
+            self._stderr.add(data)
 
     # ---- ending
 
@@ -274,6 +283,7 @@ class StdioTransport:
     def _lose_soon(self, what: str) -> None:
         """A pipe broke: most often because the server is about to exit, with a status."""
         if self._giving_up is None and not self._lost:
+            self._breaking = what
             self._giving_up = self._reactor.at(
                 self._reactor.now() + STATUS_SECONDS_MAX, lambda: self._lose(self._gone(what))
             )

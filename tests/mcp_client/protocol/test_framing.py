@@ -65,7 +65,7 @@ def test_every_split_of_any_stream_gives_the_same_frames(stream: bytes, cuts: li
 def test_a_line_without_its_newline_is_kept_and_counted() -> None:
     framer = LineFramer(10)
 
-    assert framer.feed(b"abc") == []
+    assert [*framer.feed(b"abc")] == []
     assert framer.buffered == 3
 
 
@@ -97,3 +97,26 @@ def test_an_endless_line_is_refused_before_more_than_the_bound_is_kept() -> None
     with pytest.raises(FrameTooLargeError):
         framer.feed(b"x" * 30)
     assert framer.buffered == 90
+
+
+@pytest.mark.parametrize("large", [b"x" * 11, b"x" * 11 + b"\n", b"x" * 11 + b"\nmore\n"])
+def test_frames_that_came_whole_before_one_over_the_bound_are_not_lost_with_it(
+    large: bytes,
+) -> None:
+    framer = LineFramer(10)
+    framer.feed(b"fir")
+    taken: list[bytes] = []
+
+    with pytest.raises(FrameTooLargeError):
+        taken.extend(frame for frame in framer.feed(b"st\nsecond\n\n" + large))
+    assert taken == [b"first", b"second"]
+
+
+def test_a_frame_of_the_largest_size_in_small_pieces_is_kept_once() -> None:
+    size = 8 * 1024 * 1024
+    framer = LineFramer(size)
+    for _ in range(size // 128):
+        framer.feed(b"x" * 128)
+
+    assert framer.buffered == size
+    assert [len(frame) for frame in framer.feed(b"\n")] == [size]
