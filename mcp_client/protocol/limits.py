@@ -50,6 +50,8 @@ class ClientLimits:
     """One listed tool, resource, template or prompt, whole; a larger one is quarantined."""
     listing_bytes_max: int = 64 * 1024 * 1024
     """The definitions of one listing together: what a catalogue may take of our memory."""
+    listing_seconds_max: float = 120.0
+    """One listing from its first page to its last: two pages that take as long as a request may."""
     resources_max: int = 20_000
     """Resources of one server, and again templates."""
     prompts_max: int = 5_000
@@ -108,6 +110,10 @@ class ClientLimits:
     """Messages of one sampling request, and blocks of one message."""
     sampling_tools_max: int = 128
     """Tools of one sampling request: what common models take."""
+    sampling_stops_max: int = 64
+    """Stop sequences of one sampling request; one with more is refused."""
+    sampling_hints_max: int = 16
+    """Names of models that one sampling request would like; further ones are left out."""
     sampling_tokens_max: int = 1_000_000
     """Tokens that one sampling request may ask for."""
     initialize_seconds_max: float = 30.0

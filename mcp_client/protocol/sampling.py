@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 _CHOICES: Final = frozenset({"auto", "required", "none"})
-_HINTS_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +118,9 @@ def read_sampling(
     tokens = params.get("maxTokens")
     if type(tokens) is not int or not 0 < tokens <= limits.sampling_tokens_max:
         return f"maxTokens is a whole number from 1 to {limits.sampling_tokens_max}"
-    stops = params.get("stopSequences", [])
-    if not isinstance(stops, list) or not all(
-        isinstance(stop, str) and len(stop) <= limits.name_chars_max
-        for stop in cast("list[object]", stops)
-    ):
-        return "stopSequences are short texts"
+    stops = _read_stops(params.get("stopSequences", []), limits)
+    if isinstance(stops, str):
+        return stops
     if not isinstance(params.get("systemPrompt"), str | None):
         return "a systemPrompt is a text"
     return SamplingRequest(
@@ -133,7 +129,7 @@ def read_sampling(
         max_tokens=tokens,
         system_prompt=short_text(params, "systemPrompt", limits.description_chars_max),
         temperature=_number(params.get("temperature")),
-        stop_sequences=tuple(cast("list[str]", stops)[: limits.form_fields_max]),
+        stop_sequences=stops,
         preferences=_read_preferences(params.get("modelPreferences"), limits),
         include_context=short_text(params, "includeContext", limits.name_chars_max),
         tools=tools,
@@ -242,6 +238,16 @@ def _read_tools(
     return tuple(read.values())
 
 
+def _read_stops(value: object, limits: ClientLimits) -> tuple[str, ...] | str:
+    if not isinstance(value, list):
+        return "stopSequences are an array"
+    stops = cast("list[object]", value)
+    if len(stops) > limits.sampling_stops_max:
+        return f"there are more than {limits.sampling_stops_max} stopSequences"
+    texts = [stop for stop in stops if isinstance(stop, str) and len(stop) <= limits.name_chars_max]
+    return tuple(texts) if len(texts) == len(stops) else "stopSequences are short texts"
+
+
 def _tool_choice(params: Mapping[str, object]) -> str:
     mode = (as_object(params.get("toolChoice")) or {}).get("mode")
     return mode if isinstance(mode, str) and mode in _CHOICES else "auto"
@@ -251,7 +257,7 @@ def _read_preferences(value: object, limits: ClientLimits) -> ModelPreferences:
     members = as_object(value) or {}
     listed = members.get("hints")
     hints = cast("list[object]", listed) if isinstance(listed, list) else []
-    names = [(as_object(hint) or {}).get("name") for hint in hints[:_HINTS_MAX]]
+    names = [(as_object(hint) or {}).get("name") for hint in hints[: limits.sampling_hints_max]]
     return ModelPreferences(
         hints=tuple(
             cut_text(name, limits.name_chars_max) for name in names if isinstance(name, str)

@@ -408,6 +408,23 @@ async def test_one_request_over_the_rate_is_refused_without_troubling_anybody() 
     assert len(asked) == 2
 
 
+@pytest.mark.requirement("C-22")
+async def test_requests_over_the_rate_are_taken_again_once_its_time_has_passed() -> None:
+    server = ScriptedServer()
+    limits = ClientLimits(handled_requests_max=1, handled_seconds=0.02)
+    async with connected(server, Handlers(sampling=sample), limits) as client:
+        server.ask(1, SAMPLE, TURN)
+        server.ask(2, SAMPLE, TURN)
+        refused = await answer_to(server, 2)
+        over = client.session.reactor.now() + 0.02
+        while client.session.reactor.now() < over:
+            await client.ping()
+        server.ask(3, SAMPLE, TURN)
+        taken = await answer_to(server, 3)
+
+    assert ("error" in refused, "result" in taken) == (True, True)
+
+
 async def test_an_id_that_is_still_being_worked_on_is_not_taken_twice() -> None:
     waiting = Waiting()
     server = ScriptedServer()

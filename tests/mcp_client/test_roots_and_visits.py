@@ -139,6 +139,21 @@ async def test_only_the_end_of_a_known_visit_is_told_and_only_once() -> None:
     assert told == ["e1"]
 
 
+async def test_of_one_visit_over_the_bound_the_oldest_is_known_no_more() -> None:
+    told: list[str] = []
+    server = ScriptedServer()
+    handlers = Handlers(elicitation_url=accept, on_visited=told.append)
+    async with connected(server, handlers, ClientLimits(elicitations_max=2)) as client:
+        for name in ("e1", "e2", "e3"):
+            server.ask(name, ELICIT, {**URL, "elicitationId": name})
+            await answer_to(server, name)
+        for name in ("e1", "e2", "e3"):
+            server.notify("notifications/elicitation/complete", {"elicitationId": name})
+        await client.ping()
+
+    assert told == ["e2", "e3"]
+
+
 @pytest.mark.requirement("C-26")
 async def test_the_end_of_a_visit_that_was_declined_is_not_told() -> None:
     told: list[str] = []

@@ -172,6 +172,17 @@ def test_one_message_block_tool_or_token_over_the_bound_is_refused() -> None:
     assert isinstance(read(params(maxTokens=10), limits), str)
 
 
+def test_one_stop_sequence_over_the_bound_is_refused_and_one_hint_left_out() -> None:
+    limits = ClientLimits(sampling_stops_max=1, sampling_hints_max=1, name_chars_max=3)
+    hints = {"hints": [{"name": "a"}, {"name": "b"}]}
+
+    request = good(params(stopSequences=["abc"], modelPreferences=hints), limits)
+
+    assert (request.stop_sequences, request.preferences.hints) == (("abc",), ("a",))
+    assert isinstance(read(params(stopSequences=["a", "b"]), limits), str)
+    assert isinstance(read(params(stopSequences=["abcd"]), limits), str)
+
+
 def test_a_system_prompt_over_the_bound_is_cut_and_marked() -> None:
     request = good(params(systemPrompt="x" * 21), ClientLimits(description_chars_max=20))
 
