@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar, cast
 
 from mcp_client.ports import SendGuard
-from mcp_client.protocol.errors import Delivery, PeerError, RemoteProtocolError
+from mcp_client.protocol.errors import CallTimeoutError, Delivery, PeerError, RemoteProtocolError
 from mcp_client.protocol.items import Item, Quarantined
-from mcp_client.protocol.jsonrpc import as_object, encode
+from mcp_client.protocol.jsonrpc import as_object, canonical, encode
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.peer_requests import INVALID_PARAMS
 from mcp_client.session import ClientSession, ask
@@ -54,12 +54,15 @@ class Surface:
         """Return what is listed on all pages.
 
         A server that refuses a cursor of its own has changed its list meanwhile: all pages are
-        dropped and asked for once more.
+        dropped and asked for once more. All of it together ends within `listing_seconds_max`.
         """
+        ends_at = self.session.reactor.now() + self.session.limits.listing_seconds_max
         for is_last in (False, True):
             found = Listed(identity)
             try:
-                await self._take_pages(method, member, read, found, count_max=count_max)
+                await self._take_pages(
+                    method, member, read, found, count_max=count_max, ends_at=ends_at
+                )
             except PeerError as error:
                 if is_last or not found.pages or error.code != INVALID_PARAMS:
                     raise
@@ -75,17 +78,22 @@ class Surface:
         found: Listed[ItemT],
         *,
         count_max: int,
+        ends_at: float,
     ) -> None:
         limits = self.session.limits
         cursors: set[str] = set()
         params: dict[str, object] = {}
         while found.pages < limits.pages_max:
-            result = as_object(await self._ask(method, params))
+            left = self._seconds_until(ends_at)
+            result = as_object(await self._ask(method, params, seconds=left))
             page = None if result is None else result.get(member)
             if result is None or not isinstance(page, list):
                 raise self._broken("a page of a listing is an array")
             for definition in cast("list[object]", page):
-                found.add(read(definition, limits))
+                item = read(definition, limits)
+                # what is set apart is not kept, and still was sent and looked at
+                whole = canonical(definition) if isinstance(item, Quarantined) else item.definition
+                found.add(item, len(whole))
                 if found.count > count_max:
                     raise self._broken(f"a listing has more than {count_max} entries")
                 if found.size > limits.listing_bytes_max:
@@ -102,6 +110,18 @@ class Surface:
             cursors.add(cursor)
             params = {"cursor": cursor}
         raise self._broken(f"a listing has more than {limits.pages_max} pages")
+
+    def _seconds_until(self, ends_at: float) -> float:
+        """How long one page may take. Raises CallTimeoutError if nothing is left of the listing."""
+        left = ends_at - self.session.reactor.now()
+        if left <= 0:
+            raise CallTimeoutError(
+                f"a listing takes more than {self.session.limits.listing_seconds_max:g} seconds",
+                server=self.server,
+                stage="wait",
+                delivery=Delivery.ANSWERED,
+            )
+        return min(left, self.session.limits.request_seconds_max)
 
     def _broken(self, detail: str) -> RemoteProtocolError:
         return RemoteProtocolError(
@@ -131,13 +151,13 @@ class Listed(Generic[ItemT]):
         """What cannot."""
         return tuple(self._quarantined)
 
-    def add(self, item: ItemT | Quarantined) -> None:
-        """Take one entry."""
+    def add(self, item: ItemT | Quarantined, size: int) -> None:
+        """Take one entry, whose definition has so many bytes."""
         self.count += 1
+        self.size += size
         if isinstance(item, Quarantined):
             self._quarantined.append(item)
             return
-        self.size += len(item.definition)
         name = self._identity(item)
         known = self._items.get(name)
         if name in self._ambiguous or (known is not None and known.digest == item.digest):

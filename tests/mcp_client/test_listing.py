@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from mcp_client import (
     UNGUARDED,
+    CallTimeoutError,
     Client,
     ClientLimits,
     LocalProtocolError,
@@ -147,6 +149,52 @@ async def test_one_byte_of_definitions_over_the_bound_ends_the_listing(kind: Kin
 
     with pytest.raises(RemoteProtocolError, match="bytes"):
         await listed(kind, once(kind, *entries), ClientLimits(listing_bytes_max=size - 1))
+
+
+@of_every_kind
+async def test_definitions_that_are_set_apart_count_against_the_bytes_of_a_listing(
+    kind: Kind,
+) -> None:
+    bad = kind.entry("x", description=7)
+    size = 2 * len(encode(bad))
+
+    _, quarantined = await listed(kind, once(kind, bad, bad), ClientLimits(listing_bytes_max=size))
+
+    assert len(quarantined) == 2
+    with pytest.raises(RemoteProtocolError, match="bytes"):
+        await listed(kind, once(kind, bad, bad), ClientLimits(listing_bytes_max=size - 1))
+
+
+@of_every_kind
+async def test_one_byte_of_a_definition_over_the_bound_sets_it_apart(kind: Kind) -> None:
+    size = len(encode(kind.entry("x")))
+    entries = once(kind, kind.entry("x"), kind.entry("yy"))
+
+    names, quarantined = await listed(kind, entries, ClientLimits(definition_bytes_max=size))
+
+    assert names == ["x"]
+    assert [each.name for each in quarantined] == ["yy"]
+
+
+@of_every_kind
+async def test_a_listing_ends_at_its_own_deadline_however_fast_its_pages_come(kind: Kind) -> None:
+    numbers = itertools.count()
+
+    def endless(request: ScriptedRequest) -> None:
+        request.answer({kind.member: [], "nextCursor": str(next(numbers))})
+
+    with pytest.raises(CallTimeoutError):
+        await listed(kind, endless, ClientLimits(pages_max=10**9, listing_seconds_max=0.1))
+
+
+@of_every_kind
+async def test_a_page_gets_no_more_time_than_is_left_of_its_listing(kind: Kind) -> None:
+    def stalls(request: ScriptedRequest) -> None:
+        if "cursor" not in request.params:
+            request.answer({kind.member: [], "nextCursor": "x"})
+
+    with pytest.raises(CallTimeoutError):
+        await listed(kind, stalls, ClientLimits(listing_seconds_max=0.1))
 
 
 @pytest.mark.requirement("F-22")
