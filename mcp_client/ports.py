@@ -124,6 +124,11 @@ class Transport(Protocol):
         """The versions with a handshake that may be spoken over it: the first one is asked for."""
         ...
 
+    @property
+    def carries_headers(self) -> bool:
+        """Whether frames travel with headers that have to say what the frames say."""
+        ...
+
     async def open(self, sink: FrameSink) -> None:
         """Start or reach the server. Raises StartError, or ServerGoneError if it ended at once.
 

@@ -31,6 +31,12 @@ from mcp_client.protocol.events import (
     ResponseReceived,
     Violation,
 )
+from mcp_client.protocol.extensions import (
+    Settings,
+    extension_request_allowed,
+    in_common,
+    read_extensions,
+)
 from mcp_client.protocol.jsonrpc import (
     Message,
     as_object,
@@ -40,8 +46,12 @@ from mcp_client.protocol.jsonrpc import (
     read_message,
 )
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.modern import names_modern
+from mcp_client.protocol.modern_errors import ModernServerError
+from mcp_client.protocol.modern_limits import ModernLimits
+from mcp_client.protocol.tasks import TaskSupport, task_request_allowed
 from mcp_client.protocol.texts import cut_text
-from mcp_client.protocol.versions import BATCHING_VERSION, SUPPORTED_VERSIONS
+from mcp_client.protocol.versions import BATCHING_VERSION, MODERN_VERSIONS, SUPPORTED_VERSIONS
 
 __all__ = [
     "INITIALIZE_ID",
@@ -133,6 +143,12 @@ class ClientConnection:
         server: the host's label of the server, for errors.
         declared: what the server may ask of the client. What the negotiated version knows of it
             is `negotiated`: nothing before the handshake is over.
+        offers: the extensions that are on, with our settings.
+        last_id: the highest id given to a request on this connection before the handshake.
+
+    Attributes:
+        declares: the capabilities of the server, as it declared them.
+        extensions: the server's settings of the extensions that both sides have.
     """
 
     def __init__(
@@ -141,15 +157,22 @@ class ClientConnection:
         *,
         server: str = "",
         declared: ClientCapabilities = NOTHING_DECLARED,
+        offers: Mapping[str, Settings] | None = None,
+        bounds: ModernLimits | None = None,
+        last_id: int = 0,
     ) -> None:
         self._limits = limits
+        self._bounds = bounds or ModernLimits()
         self._server = server
         self._declared = declared
+        self._offers = offers or {}
         self._state = ConnectionState.NEW
-        self._last_id = 0
+        self._last_id = last_id
         self._initialize_id = INITIALIZE_ID
         self._versions: Sequence[str] = SUPPORTED_VERSIONS
         self.protocol_version = ""
+        self.declares: Mapping[str, object] = {}
+        self.extensions: Mapping[str, Settings] = {}
         self.capabilities = ServerCapabilities()
         self.negotiated = NOTHING_DECLARED
         self.server_info = ServerInfo()
@@ -165,6 +188,11 @@ class ClientConnection:
         """The highest id given to a request so far. No id is given twice."""
         return self._last_id
 
+    @property
+    def task_support(self) -> TaskSupport:
+        """What the server declared about tasks of 2025-11-25."""
+        return TaskSupport.parse(self.declares, version=self.protocol_version)
+
     # ------------------------------------------------------------------------------ outgoing
 
     def frame_initialize(self, versions: Sequence[str] = SUPPORTED_VERSIONS) -> OutgoingRequest:
@@ -175,9 +203,12 @@ class ClientConnection:
         self._take(Step.INITIALIZE)
         self._versions = versions
         self._initialize_id = self._last_id = self._last_id + 1
+        capabilities = dict(self._declared.declared())
+        if self._offers:
+            capabilities["extensions"] = dict(self._offers)
         params = {
             "protocolVersion": versions[0],
-            "capabilities": self._declared.declared(),
+            "capabilities": capabilities,
             "clientInfo": client_info(),
         }
         frame = _request(self._initialize_id, b"initialize", encode(params))
@@ -200,7 +231,7 @@ class ClientConnection:
         if self._state is not ConnectionState.READY:
             self._take(Step.REQUEST)
         # MCP, lifecycle: only capabilities that were negotiated may be used
-        if not request_allowed(method, self.capabilities):
+        if not (request_allowed(method, self.capabilities) or self._extended(method)):
             raise LocalProtocolError(
                 "the server has not declared what this method needs",
                 server=self._server,
@@ -290,11 +321,19 @@ class ClientConnection:
             case ResponseReceived(request_id=id_) if id_ == self._initialize_id:
                 return self._accept(message.result)
             case ErrorReceived(request_id=id_) if id_ == self._initialize_id:
+                if names_modern(message.code, message.message, message.data):
+                    self._take(Step.REJECT)
+                    return self._modern(accepted=False)
                 return self._reject(f"the server answered initialize with error {message.code}")
             case PeerViolation(request_id=id_) if id_ == self._initialize_id:
                 return self._reject(f"the answer to initialize is malformed: {message.detail}")
             case _:
                 return message
+
+    def _extended(self, method: str) -> bool:
+        if method.startswith("tasks/"):
+            return task_request_allowed(method, self.task_support)
+        return extension_request_allowed(method, self.extensions)
 
     def _is_negotiated(self, notification: str) -> bool:
         if notification == "notifications/elicitation/complete":
@@ -311,6 +350,9 @@ class ClientConnection:
         capabilities = as_object(members.get("capabilities"))
         if not isinstance(version, str) or capabilities is None:
             return self._reject("the answer to initialize has no protocol version or capabilities")
+        if version in MODERN_VERSIONS:
+            self._take(Step.ACCEPT)
+            return self._modern(accepted=True)
         if version not in self._versions:
             self._take(Step.REJECT)
             error = UnsupportedVersionError(
@@ -322,6 +364,8 @@ class ClientConnection:
         self._take(Step.ACCEPT)
         self.protocol_version = version
         self.capabilities = ServerCapabilities.parse(capabilities, version=version)
+        self.declares = capabilities
+        self.extensions = in_common(self._offers, read_extensions(capabilities, self._bounds))
         self.negotiated = self._declared.at(version)
         self.server_info = read_server_info(
             as_object(members.get("serverInfo")) or {}, self._limits
@@ -333,6 +377,14 @@ class ClientConnection:
             else ""
         )
         return InitializeAnswered(self._initialize_id, result)
+
+    def _modern(self, *, accepted: bool) -> HandshakeFailed:
+        error = ModernServerError(
+            "the server speaks only versions without a handshake",
+            server=self._server,
+            accepted=accepted,
+        )
+        return HandshakeFailed(self._initialize_id, error)
 
     def _reject(self, detail: str) -> HandshakeFailed:
         self._take(Step.REJECT)

@@ -37,6 +37,7 @@ __all__ = [
     "ResultType",
     "capability_members",
     "is_modern_error",
+    "is_named",
     "lowered",
     "name_in",
     "names_modern",
@@ -271,6 +272,11 @@ def names_modern(code: int | None, message: str, data: object) -> bool:
 def is_modern_error(code: int | None) -> bool:
     """Return whether only servers of this version and later ones use an error's code."""
     return code in (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
+
+
+def is_named(method: str) -> bool:
+    """Return whether a header has to say what a request is about."""
+    return method in _NAMES
 
 
 def name_in(method: str, params: Mapping[str, object]) -> str:

@@ -289,7 +289,8 @@ class ModernConnection:
             case Verdict.DELIVER:
                 return message
             case Verdict.GRANTED:
-                return SubscriptionAcknowledged(request_id)
+                granted = self.subscriptions.granted(request_id) or SubscriptionFilter()
+                return SubscriptionAcknowledged(request_id, granted)
             case Verdict.ENDED:
                 return SubscriptionEnded(request_id)
             case Verdict.IGNORE:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from mcp_client.protocol.declaration import NOTHING_DECLARED, ClientCapabilities
 from mcp_client.protocol.errors import (
     Delivery,
     LocalProtocolError,
@@ -57,9 +58,7 @@ class InputRequired:
     Attributes:
         method: the method of the request.
         params: the params of the first request, in canonical form: no answers, no state.
-        name: what it is about, where a transport has to say it.
-        headers: arguments that a transport has to mirror.
-        capabilities: what the request declared.
+        declared: what the request declared, and its retry has to.
         requests: the questions, by the server's own names; may be empty.
         state: what the server wants back as it is; None if it wants nothing back.
         round: how many unfinished answers there have been, this one counted.
@@ -67,11 +66,7 @@ class InputRequired:
 
     method: str
     params: bytes = field(repr=False)
-    name: str = ""
-    headers: Sequence[tuple[str, str]] = ()
-    capabilities: Mapping[str, object] = field(
-        default_factory=dict[str, object], hash=False, repr=False
-    )
+    declared: ClientCapabilities = NOTHING_DECLARED
     requests: Mapping[str, InputRequest] = field(hash=False)
     state: str | None = field(repr=False)
     round: int = 1
@@ -134,11 +129,11 @@ def read_input_requests(
 
 
 def check_declared(
-    requests: Mapping[str, InputRequest], capabilities: Mapping[str, object], *, server: str = ""
+    requests: Mapping[str, InputRequest], declared: ClientCapabilities, *, server: str = ""
 ) -> None:
     """Raise UndeclaredInputError if a question needs what the request did not declare."""
     for request in requests.values():
-        if not _is_declared(request, capabilities):
+        if not _is_declared(request, declared):
             raise UndeclaredInputError(
                 f"the server asks for {request.kind.value}, which the request did not declare",
                 server=server,
@@ -182,21 +177,18 @@ def _read_request(question: object) -> InputRequest | None:
     return None if params is None else InputRequest(kind, params)
 
 
-def _is_declared(request: InputRequest, capabilities: Mapping[str, object]) -> bool:
+def _is_declared(request: InputRequest, declared: ClientCapabilities) -> bool:
     match request.kind:
         case InputKind.ROOTS:
-            return as_object(capabilities.get("roots")) is not None
+            return declared.roots
         case InputKind.SAMPLING:
-            declared = as_object(capabilities.get("sampling"))
             with_tools = "tools" in request.params or "toolChoice" in request.params
-            return declared is not None and (not with_tools or "tools" in declared)
+            return declared.sampling_tools if with_tools else declared.sampling
         case InputKind.ELICITATION:
-            declared = as_object(capabilities.get("elicitation"))
-            if declared is None:
-                return False
             mode = request.params.get("mode", "form")
-            # MCP: an empty capability means forms
-            return (isinstance(mode, str) and mode in declared) or (mode == "form" and not declared)
+            return (mode == "form" and declared.elicitation_form) or (
+                mode == "url" and declared.elicitation_url
+            )
 
 
 def _broken(detail: str, server: str) -> RemoteProtocolError:

@@ -93,9 +93,10 @@ def read_filter(value: object) -> SubscriptionFilter:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionAcknowledged:
-    """The server acknowledged a stream: notices may come from now on."""
+    """The server acknowledged a stream: what it granted of what was asked may come from now on."""
 
     request_id: int
+    granted: SubscriptionFilter
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,36 @@ class PeerDesk:
                 assert_never(read)
         return None
 
+    async def resolve(
+        self, method: str, params: Mapping[str, object], declared: ClientCapabilities
+    ) -> Outcome:
+        """Answer one question of an unfinished result (MCP 2026-07-28), in the caller's task.
+
+        By the same handlers, within the same deadline and rate. A handler's fault is a refusal.
+        """
+        read = read_request(method, params, declared, self._limits, server=self._server)
+        match read:
+            case Ping():
+                return _UNKNOWN
+            case RootsRequest():
+                return roots_result(self.roots)
+            case Refusal():
+                return read
+            case SamplingRequest() | FormElicitation() | UrlElicitation():
+                if not self._rate.take(self._reactor.now()):
+                    return _TOO_MANY
+            case _:
+                assert_never(read)
+        outcome = _late(read)
+        try:
+            with anyio.move_on_after(self._limits.handler_seconds_max):
+                outcome = await self._outcome(read, with_tools=declared.sampling_tools)
+        except Exception as error:  # noqa: BLE001  # a handler's fault ends its own request
+            if self._handlers.on_error is not None:
+                self._reactor.soon(self._handlers.on_error, read, error)
+            return _FAILED
+        return outcome
+
     def withdraw(self, request_id: object) -> None:
         """The server takes a request back: its handler is cancelled, and nothing answered.
 
@@ -160,11 +190,11 @@ class PeerDesk:
 
     def _hand_on(self, request_id: RequestId, request: ServerRequest) -> None:
         if self.spawn is None:
-            self._answer(request_id, Refusal(METHOD_NOT_FOUND, "method not found"))
+            self._answer(request_id, _UNKNOWN)
         elif len(self._tasks) >= self._limits.handlers_running_max or not self._rate.take(
             self._reactor.now()
         ):
-            self._answer(request_id, Refusal(INTERNAL_ERROR, "too many requests"))
+            self._answer(request_id, _TOO_MANY)
         else:
             task = self._tasks[request_id] = _Task(request_id, request)
 
@@ -180,7 +210,9 @@ class PeerDesk:
             with anyio.move_on_after(self._limits.handler_seconds_max) as task.scope:
                 if task.withdrawn:
                     return
-                outcome = await self._outcome(task.request)
+                outcome = await self._outcome(
+                    task.request, with_tools=self._declared.sampling_tools
+                )
             if not task.withdrawn:
                 self._answer(task.request_id, outcome)
         except Exception as error:  # noqa: BLE001  # a handler's fault ends its own request
@@ -189,13 +221,13 @@ class PeerDesk:
             if self._tasks.get(task.request_id) is task:
                 del self._tasks[task.request_id]
 
-    async def _outcome(self, request: ServerRequest) -> Outcome:
+    async def _outcome(self, request: ServerRequest, *, with_tools: bool) -> Outcome:
         match request:
             case SamplingRequest():
                 turn = await _handle(self._handlers.sampling, request)
                 if isinstance(turn, SamplingRefused):
                     return Refusal(USER_REJECTED, "the request was rejected")
-                return sampling_result(turn, with_tools=self._declared.sampling_tools)
+                return sampling_result(turn, with_tools=with_tools)
             case FormElicitation():
                 filled = await _handle(self._handlers.elicitation_form, request)
                 return elicitation_result(request, filled, self._limits)
@@ -232,3 +264,5 @@ def _late(request: ServerRequest) -> Outcome:
 
 
 _FAILED: Final = Refusal(INTERNAL_ERROR, "the request was not answered")
+_UNKNOWN: Final = Refusal(METHOD_NOT_FOUND, "method not found")
+_TOO_MANY: Final = Refusal(INTERNAL_ERROR, "too many requests")

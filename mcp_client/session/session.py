@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
 
-from mcp_client.net.reactor import Reactor, TimerHandle
+from mcp_client.net.reactor import Reactor
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard, Transport
-from mcp_client.protocol.connection import ClientConnection, ConnectionState
+from mcp_client.protocol.connection import ClientConnection, ConnectionState, OutgoingRequest
+from mcp_client.protocol.declaration import ClientCapabilities
+from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.elicitation import UrlElicitationRequiredError
 from mcp_client.protocol.errors import (
     CallCancelledError,
     CallTimeoutError,
     Delivery,
-    FrameTooLargeError,
-    HandshakeError,
     LocalProtocolError,
     McpError,
     RemoteProtocolError,
@@ -35,19 +33,32 @@ from mcp_client.protocol.events import (
     Violation,
 )
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.logs import LogLevel
+from mcp_client.protocol.modern import refine_error
+from mcp_client.protocol.modern_connection import ModernConnection, ModernEvent, ModernState
 from mcp_client.protocol.peer_errors import peer_error
 from mcp_client.protocol.peer_requests import Refusal
 from mcp_client.protocol.progress import Progress
+from mcp_client.protocol.subscriptions import (
+    SubscriptionAcknowledged,
+    SubscriptionEnded,
+    SubscriptionFilter,
+)
+from mcp_client.session.answers import Answers
 from mcp_client.session.bulletin import Bulletin
+from mcp_client.session.copies import copy_error
+from mcp_client.session.deadlines import Deadlines
 from mcp_client.session.desk import Outcome, PeerDesk
+from mcp_client.session.handshake import Handshake
+from mcp_client.session.mirroring import Mirror
 from mcp_client.session.notices import Notice
 from mcp_client.session.pending import PendingRequest
 from mcp_client.session.progressing import ProgressBook, Progressing
 from mcp_client.session.renewal import Renewal
+from mcp_client.session.streams import NoticeStream, StreamBook
+from mcp_client.session.tally import Tally, malformed_answer
 
 __all__ = ["ClientSession"]
-
-_NOISE: Final = (Violation.NOT_JSON, Violation.MALFORMED)
 
 
 class ClientSession:
@@ -69,6 +80,7 @@ class ClientSession:
         server: the host's label of the server, for errors.
         cancel_guard: leave to tell the server that a request was given up; `guard` if None.
         handlers: what the server may ask of us.
+        dialect: which versions and extensions are spoken.
     """
 
     def __init__(
@@ -82,6 +94,7 @@ class ClientSession:
         server: str = "",
         cancel_guard: SendGuard | None = None,
         handlers: Handlers = NO_HANDLERS,
+        dialect: Dialect | None = None,
     ) -> None:
         self.reactor = reactor
         self.observer = observer
@@ -89,34 +102,39 @@ class ClientSession:
         self.on_lost: Callable[[], object] | None = None
         self.limits = limits or ClientLimits()
         self.server = server
-        self.connection = ClientConnection(
-            self.limits, server=server, declared=handlers.capabilities
-        )
+        self.dialect = dialect or Dialect()
+        self.bounds = self.dialect.bounds
+        self.mirror = Mirror(self.limits)
+        self.streams = StreamBook()
         self.bulletin = Bulletin(reactor, self.limits)
+        self._answers = Answers(
+            self.limits, server=server, frame=self._frame_answer, send=self._send_answer
+        )
         self.desk = PeerDesk(
-            handlers, reactor=reactor, limits=self.limits, server=server, answer=self._answer
+            handlers, reactor=reactor, limits=self.limits, server=server, answer=self._answers.give
         )
         self._transport = transport
         self._cancel_guard = guard if cancel_guard is None else cancel_guard
         self._entries: dict[int, PendingRequest] = {}
         self._progressing = ProgressBook(self.limits)
-        self._answers_waiting = 0
-        self._violations: Counter[Violation] = Counter()
-        self.renewal = Renewal(self._begin_anew)
-        self._handshake: PendingRequest | None = None
+        self._tally = Tally(self.limits, server=server)
         self._lost: Exception | None = None
-        self._timer: TimerHandle | None = None
-        self._timer_at = math.inf
+        self._deadlines = Deadlines(reactor, self._entries, self._expire)
+        self._handshake = Handshake(
+            self, transport, guard=guard, declares=handlers.capabilities, dialect=self.dialect
+        )
+        self.renewal = Renewal(self._handshake.begin_anew)
+        self.connection: ClientConnection | ModernConnection = self._handshake.new_connection()
 
     @property
     def violations(self) -> Mapping[Violation, int]:
         """What the server did wrong or in vain so far, counted by kind."""
-        return dict(self._violations)
+        return self._tally.counts
 
     @property
     def handshake_delivery(self) -> Delivery:
-        """What the server may have seen of `initialize`."""
-        return Delivery.NOT_SENT if self._handshake is None else self._handshake.delivery
+        """What the server may have seen of the last question of the handshake."""
+        return self._handshake.delivery
 
     @property
     def lost(self) -> Exception | None:
@@ -129,7 +147,7 @@ class ClientSession:
         return len(self._entries)
 
     async def open(self) -> None:
-        """Reach the server and complete the handshake. To be called in the owner's task.
+        """Reach the server and find out what it speaks. To be called in the owner's task.
 
         Raises StartError, HandshakeError, ServerGoneError, CallTimeoutError, or what `guard`
         raised; the session is closed then. It waits for `initialize_seconds_max` at most where
@@ -137,7 +155,7 @@ class ClientSession:
         """
         await self._transport.open(self)
         try:
-            await self._shake_hands()
+            await self._handshake.open()
         except BaseException:
             self.close()  # a server that answers later finds nobody
             raise
@@ -150,6 +168,8 @@ class ClientSession:
         guard: SendGuard,
         seconds: float | None = None,
         on_progress: Callable[[Progress], object] | None = None,
+        declares: ClientCapabilities | None = None,
+        log_level: LogLevel | None = None,
     ) -> PendingRequest:
         """Queue one request and return at once; the bytes leave in a later step, under `guard`.
 
@@ -161,11 +181,14 @@ class ClientSession:
                 begins it anew, up to `progress_seconds_max`.
             on_progress: called in the step in which progress arrives. What it raises ends the
                 request with that error.
+            declares: what the server may ask for in between, where requests say so one by one:
+                no more than the connection has. All of that if None.
+            log_level: from which level on the server may log about it, where requests say so.
 
         Raises LocalProtocolError, FrameTooLargeError or ServerGoneError; nothing is sent then.
         """
         if self._lost is not None:
-            raise _copy(self._lost, Delivery.NOT_SENT, self.server)
+            raise copy_error(self._lost, Delivery.NOT_SENT, self.server)
         if len(self._entries) >= self.limits.pending_requests_max:
             raise LocalProtocolError(
                 f"more than {self.limits.pending_requests_max} requests are in flight",
@@ -180,16 +203,42 @@ class ClientSession:
                 server=self.server,
                 stage="send",
             )
-        request_id, frame = self.connection.frame_request(
-            method, params, with_progress=on_progress is not None
+        connection, with_progress = self.connection, on_progress is not None
+        if isinstance(connection, ModernConnection):
+            request = connection.frame_request(
+                method, params, with_progress=with_progress, declares=declares, log_level=log_level
+            )
+            name, headers = self.mirror.describe(method, params)
+        else:
+            request = connection.frame_request(method, params, with_progress=with_progress)
+            name, headers = "", ()
+        pending = self.dispatch(
+            request, method, guard=guard, seconds=seconds, name=name, headers=headers
         )
-        now = self.reactor.now()
-        pending = PendingRequest(self, request_id, method, deadline=now + seconds)
-        self._send(pending, frame, guard)
         if on_progress is not None:
-            latest = now + max(seconds, self.limits.progress_seconds_max)
+            latest = self.reactor.now() + max(seconds, self.limits.progress_seconds_max)
             self._progressing.add(Progressing(pending, on_progress, seconds=seconds, latest=latest))
         return pending
+
+    def listen(self, wanted: SubscriptionFilter, *, guard: SendGuard) -> NoticeStream:
+        """Ask for a stream of notices and return at once (MCP 2026-07-28).
+
+        Raises LocalProtocolError past a bound, or where the version has no such streams.
+        """
+        connection = self.connection
+        if not isinstance(connection, ModernConnection):
+            raise LocalProtocolError(
+                "the negotiated version has no streams of notices",
+                server=self.server,
+                stage="send",
+            )
+        request = connection.frame_listen(wanted)
+        pending = self.dispatch(
+            request, "subscriptions/listen", guard=guard, seconds=self.bounds.listen_seconds_max
+        )
+        stream = NoticeStream(pending, wanted)
+        self.streams.add(stream)
+        return stream
 
     def cancel(self, pending: PendingRequest, *, guard: SendGuard, reason: str = "") -> None:
         """Tell the server that nobody waits for a request any more, if a byte of it went out.
@@ -202,7 +251,8 @@ class ClientSession:
         if self._lost is not None or not untold or pending.told:
             return
         pending.told = True
-        if self._transport.abandon(pending) or self.connection.state is not ConnectionState.READY:
+        ready = self.connection.state in (ConnectionState.READY, ModernState.READY)
+        if self._transport.abandon(pending) or not ready:
             return  # told already, or of a session that the server has forgotten
         notice = Notice("notifications/cancelled")
         self._send_notice(self.connection.frame_cancelled(pending.id, reason), guard, notice)
@@ -220,12 +270,38 @@ class ClientSession:
             ServerGoneError("the connection was closed by this side", stage="close")
         )
 
-    # ------------------------------------------------------------------ for PendingRequest
+    # ------------------------------------------------------------------ for its parts
+
+    def dispatch(
+        self,
+        request: OutgoingRequest,
+        method: str,
+        *,
+        guard: SendGuard,
+        seconds: float,
+        name: str = "",
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> PendingRequest:
+        """Queue a request that is framed already."""
+        deadline = self.reactor.now() + seconds
+        pending = PendingRequest(
+            self, request.request_id, method, deadline=deadline, name=name, headers=headers
+        )
+        self._transport.send(request.frame, guard, pending)
+        self._entries[pending.id] = pending
+        self._deadlines.watch(pending)
+        return pending
+
+    def announce(self, frame: bytes, over: Callable[[Exception | None], object]) -> None:
+        """Queue `notifications/initialized`; `over` is called once it can leave no more."""
+        self._send_notice(frame, self.guard, Notice("notifications/initialized", over=over))
 
     def forget(self, pending: PendingRequest) -> None:
         """Take a request that has ended out of the books."""
         self._entries.pop(pending.id, None)
         self._progressing.forget(pending.id)
+        if self.streams.forget(pending.id) and isinstance(self.connection, ModernConnection):
+            self.connection.subscriptions.close(pending.id)
 
     def give_up(self, pending: PendingRequest) -> None:
         """End a request whose task was cancelled, and tell the server."""
@@ -255,7 +331,7 @@ class ClientSession:
             if type(event) is ResponseReceived:
                 pending = self._awaiting(event.request_id, within)
                 if pending is not None:
-                    pending.succeed(event.result)
+                    self._answered(pending, event.result)
             else:
                 self._handle(event, within)
 
@@ -267,17 +343,26 @@ class ClientSession:
         self.desk.close()
         self.bulletin.close()
         self.connection.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._deadlines.stop()
         for pending in [*self._entries.values()]:
-            pending.fail(_copy(error, pending.delivery, self.server))
+            pending.fail(copy_error(error, pending.delivery, self.server))
             pending.lost()
         if self.on_lost is not None:
             self.on_lost()
 
     # ------------------------------------------------------------------------------ incoming
 
-    def _handle(self, event: Event, within: int | None) -> None:
+    def _answered(self, pending: PendingRequest, result: object) -> None:
+        if isinstance(self.connection, ModernConnection):
+            try:
+                self.connection.check_result(pending.method, result)
+            except RemoteProtocolError as error:
+                pending.delivery = Delivery.ANSWERED
+                pending.fail(error)
+                return
+        pending.succeed(result)
+
+    def _handle(self, event: Event | ModernEvent, within: int | None) -> None:
         match event:
             case ErrorReceived():
                 self._error_received(event, within)
@@ -288,9 +373,15 @@ class ClientSession:
             case PeerViolation():
                 self._violation(event, within)
             case InitializeAnswered():
-                self._initialized(event)
+                self._handshake.initialized(self._entries[event.request_id], event.result)
             case HandshakeFailed():
                 self._entries[event.request_id].fail(event.error)
+            case SubscriptionAcknowledged():
+                self.streams.acknowledge(event.request_id, event.granted)
+            case SubscriptionEnded():
+                pending = self._entries.get(event.request_id)
+                if pending is not None:
+                    pending.succeed({})
             case ResponseReceived():
                 raise AssertionError("handled by frame_received")
 
@@ -299,18 +390,18 @@ class ClientSession:
     ) -> PendingRequest | None:
         """Return who waits for an answer; count one for which nobody does."""
         if within is not None and request_id != within:
-            self._violations[Violation.FOREIGN_STREAM] += 1
+            self._tally.count(Violation.FOREIGN_STREAM)
             return None
         pending = self._entries.get(request_id) if isinstance(request_id, int) else None
         if pending is not None:
             if pending.delivery is not Delivery.NOT_SENT:
                 return pending
-            self._violations[Violation.UNSENT_REQUEST] += 1
+            self._tally.count(Violation.UNSENT_REQUEST)
         elif isinstance(request_id, int) and 0 < request_id <= self.connection.last_id:
-            self._violations[Violation.LATE_ANSWER] += 1
+            self._tally.count(Violation.LATE_ANSWER)
             self.observer.answer_dropped(request_id)
         else:
-            self._violations[Violation.UNKNOWN_ID] += 1
+            self._tally.count(Violation.UNKNOWN_ID)
         return None
 
     def _error_received(self, event: ErrorReceived, within: int | None) -> None:
@@ -323,6 +414,8 @@ class ClientSession:
                 self.limits,
                 server=self.server,
             )
+            if isinstance(self.connection, ModernConnection):
+                error = refine_error(error, self.limits, self.bounds)
             if isinstance(error, UrlElicitationRequiredError):
                 self.desk.expect_visits(error.elicitations)
             pending.reject(error)
@@ -337,8 +430,7 @@ class ClientSession:
                 violation = self.desk.visited(event.params.get("elicitationId"))
             case _:
                 violation = self.bulletin.take(event.method, event.params)
-        if violation is not None:
-            self._violations[violation] += 1
+        self._tally.count(violation)
 
     def _progress_received(self, params: Mapping[str, object]) -> Violation | None:
         found = self._progressing.take(params, self.reactor.now())
@@ -353,91 +445,32 @@ class ClientSession:
         return None
 
     def _request_received(self, event: RequestReceived) -> None:
-        if self._answers_waiting >= self.limits.peer_requests_max:
+        if self._answers.full:
             violation: Violation | None = Violation.TOO_MANY_REQUESTS
         else:
             violation = self.desk.take(event, self.connection.negotiated)
-        if violation is not None:
-            self._violations[violation] += 1
+        self._tally.count(violation)
 
-    def _answer(self, request_id: RequestId, outcome: Outcome) -> None:
-        """Send the answer to a request of the server. Raises McpError if it cannot be a frame."""
+    def _frame_answer(self, request_id: RequestId, outcome: Outcome) -> bytes:
         if isinstance(outcome, Refusal):
-            frame = self.connection.frame_refusal(request_id, outcome.code, outcome.message)
-        else:
-            frame = self.connection.frame_answer(request_id, outcome)
-        if len(frame) > self.limits.frame_bytes_max:
-            raise FrameTooLargeError(
-                f"an answer has more than {self.limits.frame_bytes_max} bytes",
-                server=self.server,
-                stage="send",
-            )
-        self._answers_waiting += 1
-        if not self._send_notice(frame, self.guard, Notice(over=self._answer_over)):
-            self._answers_waiting -= 1
+            return self.connection.frame_refusal(request_id, outcome.code, outcome.message)
+        return self.connection.frame_answer(request_id, outcome)
 
-    def _answer_over(self, _error: Exception | None) -> None:
-        self._answers_waiting -= 1
+    def _send_answer(self, frame: bytes, notice: Notice) -> bool:
+        return self._send_notice(frame, self.guard, notice)
 
     def _violation(self, event: PeerViolation, within: int | None) -> None:
-        self._violations[event.kind] += 1
+        self._tally.count(event.kind)
         if event.request_id is not None:
             pending = self._awaiting(event.request_id, within)
             if pending is not None:
-                pending.fail(
-                    RemoteProtocolError(
-                        f"the answer is malformed: {event.detail}",
-                        server=self.server,
-                        stage="receive",
-                        delivery=Delivery.ANSWERED,
-                    )
-                )
-        noise = sum(self._violations[kind] for kind in _NOISE)
-        if noise > self.limits.noise_lines_max:
-            error = RemoteProtocolError(
-                f"more than {self.limits.noise_lines_max} lines were not JSON-RPC",
-                server=self.server,
-                stage="receive",
-            )
+                pending.fail(malformed_answer(event, self.server))
+        error = self._tally.too_much()
+        if error is not None:
             self.connection_lost(error)
             raise error  # so that the transport ends the server too
 
-    def _initialized(self, event: InitializeAnswered) -> None:
-        # nobody uses the connection before the server can know that it is ready
-        pending = self._entries[event.request_id]
-
-        def over(error: Exception | None) -> None:
-            if error is None:
-                pending.succeed(event.result)
-            else:
-                pending.fail(error)
-
-        self._transport.negotiated(self.connection.protocol_version)
-        notice = Notice("notifications/initialized", over=over)
-        self._send_notice(self.connection.frame_initialized(), self.guard, notice)
-
     # ------------------------------------------------------------------------------ outgoing
-
-    async def _begin_anew(self) -> None:
-        try:
-            await self._shake_hands()
-        except HandshakeError as error:
-            self.connection_lost(error)
-            raise
-
-    async def _shake_hands(self) -> None:
-        request_id, frame = self.connection.frame_initialize(self._transport.versions)
-        deadline = self.reactor.now() + self.limits.initialize_seconds_max
-        pending = PendingRequest(self, request_id, "initialize", deadline=deadline)
-        self._handshake = pending
-        self._send(pending, frame, self.guard)
-        await pending.wait()
-
-    def _send(self, pending: PendingRequest, frame: bytes, guard: SendGuard) -> None:
-        self._transport.send(frame, guard, pending)
-        self._entries[pending.id] = pending
-        if pending.deadline < self._timer_at:
-            self._arm(pending.deadline)
 
     def _send_notice(self, frame: bytes, guard: SendGuard, notice: Notice) -> bool:
         try:
@@ -446,23 +479,6 @@ class ClientSession:
             # the outbox is full: the server reads nothing, so it would not read this either
             return False
         return True
-
-    def _arm(self, when: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = when
-        self._timer = self.reactor.at(when, self._sweep)
-
-    def _sweep(self) -> None:
-        """End what is due, and come back when the next will be."""
-        self._timer = None
-        self._timer_at = math.inf
-        now = self.reactor.now()
-        for pending in [*self._entries.values()]:
-            if pending.deadline <= now:
-                self._expire(pending)
-        if self._entries:
-            self._arm(min(pending.deadline for pending in self._entries.values()))
 
     def _expire(self, pending: PendingRequest) -> None:
         sent = pending.delivery is not Delivery.NOT_SENT
@@ -475,17 +491,3 @@ class ClientSession:
             )
         )
         self.cancel(pending, guard=self._cancel_guard, reason="timed out")
-
-
-def _copy(error: Exception, delivery: Delivery, server: str) -> McpError:
-    """Return an error of the same kind and content, for one request alone."""
-    if not isinstance(error, McpError):
-        gone = ServerGoneError("the connection broke", server=server, delivery=delivery)
-        gone.__cause__ = error
-        return gone
-    own = type(error).__new__(type(error), *error.args)
-    own.__dict__.update(error.__dict__)
-    own.__cause__ = error.__cause__
-    own.delivery = delivery
-    own.server = own.server or server
-    return own

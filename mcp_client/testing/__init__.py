@@ -11,6 +11,7 @@ The client's side is the real one: session, outbox, framing. Only the process is
 from __future__ import annotations
 
 from mcp_client.testing.manual_reactor import ManualReactor
+from mcp_client.testing.modern_server import ModernServer
 from mcp_client.testing.recorders import EventRecorder, RecordingGuard
 from mcp_client.testing.server import (
     ScriptedRequest,
@@ -23,6 +24,7 @@ from mcp_client.testing.server import (
 __all__ = [
     "EventRecorder",
     "ManualReactor",
+    "ModernServer",
     "RecordingGuard",
     "ScriptedRequest",
     "ScriptedServer",

@@ -90,6 +90,11 @@ class HttpSseTransport:
     # ------------------------------------------------------------------------------- Transport
 
     @property
+    def carries_headers(self) -> bool:
+        """False: no version that is spoken over it mirrors anything."""
+        return False
+
+    @property
     def versions(self) -> Sequence[str]:
         """See `VERSIONS`."""
         return VERSIONS

@@ -50,6 +50,7 @@ class MemoryTransport:
 
     Attributes:
         writes: all that was written, in order.
+        carries_headers: as if frames travelled with headers; their tickets have them.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class MemoryTransport:
         limits: ClientLimits,
         observer: ClientObserver,
         server: str,
+        carries_headers: bool = False,
     ) -> None:
+        self.carries_headers = carries_headers
         self.writes: list[WireWrite] = []
         self._far_end = far_end
         self._reactor = reactor

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcp_client.client import Host
-from mcp_client.ports import SendGuard
+from mcp_client.ports import NO_HANDLERS, Handlers, SendGuard
+from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.session import ClientSession, PendingRequest
 from mcp_client.testing import EventRecorder, ManualReactor, RecordingGuard, ScriptedServer
@@ -42,7 +43,13 @@ class Bench:
         return pending
 
 
-def new_bench(server: ScriptedServer | None = None, *, limits: ClientLimits | None = None) -> Bench:
+def new_bench(
+    server: ScriptedServer | None = None,
+    *,
+    limits: ClientLimits | None = None,
+    dialect: Dialect | None = None,
+    handlers: Handlers = NO_HANDLERS,
+) -> Bench:
     """Return a session that was not opened."""
     reactor = ManualReactor()
     if server is None:
@@ -62,6 +69,8 @@ def new_bench(server: ScriptedServer | None = None, *, limits: ClientLimits | No
         observer=observer,
         limits=limits,
         server="scripted",
+        dialect=dialect,
+        handlers=handlers,
     )
     return Bench(
         reactor=reactor,
@@ -74,10 +83,14 @@ def new_bench(server: ScriptedServer | None = None, *, limits: ClientLimits | No
 
 
 async def open_bench(
-    server: ScriptedServer | None = None, *, limits: ClientLimits | None = None
+    server: ScriptedServer | None = None,
+    *,
+    limits: ClientLimits | None = None,
+    dialect: Dialect | None = None,
+    handlers: Handlers = NO_HANDLERS,
 ) -> Bench:
     """Return a session after its handshake, with the records of the handshake wiped."""
-    bench = new_bench(server, limits=limits)
+    bench = new_bench(server, limits=limits, dialect=dialect, handlers=handlers)
     await bench.reactor.finish(bench.session.open)
     bench.observer.events.clear()
     return bench

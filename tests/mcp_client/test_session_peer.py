@@ -177,12 +177,12 @@ async def test_a_guard_that_refuses_the_handshake_is_heard_and_no_byte_leaves() 
 
 @pytest.mark.requirement("L-3")
 async def test_a_server_of_another_version_is_refused_and_told_nothing_more() -> None:
-    bench = new_bench(ScriptedServer(version="2026-07-28"))
+    bench = new_bench(ScriptedServer(version="2027-01-01"))
 
     with pytest.raises(UnsupportedVersionError) as caught:
         await bench.reactor.finish(bench.session.open)
 
-    assert caught.value.offered == "2026-07-28"
+    assert caught.value.offered == "2027-01-01"
     assert caught.value.delivery is Delivery.ANSWERED
     assert len(bench.server.received) == 1
 

@@ -83,6 +83,11 @@ class StreamableHttpTransport:
     # ------------------------------------------------------------------------------- Transport
 
     @property
+    def carries_headers(self) -> bool:
+        """True: since 2026-07-28 headers say what a message says."""
+        return True
+
+    @property
     def versions(self) -> Sequence[str]:
         """See `VERSIONS`."""
         return VERSIONS

@@ -382,7 +382,7 @@ def test_a_stream_is_acknowledged_then_delivers_then_ends() -> None:
     told = only(connection.receive(stamped(TOOLS_CHANGED, stream)))
     ended = only(connection.receive(notice("notifications/cancelled", requestId=stream)))
 
-    assert granted == SubscriptionAcknowledged(stream)
+    assert granted == SubscriptionAcknowledged(stream, SubscriptionFilter(tools_list_changed=True))
     assert isinstance(told, NotificationReceived)
     assert ended == SubscriptionEnded(stream)
 

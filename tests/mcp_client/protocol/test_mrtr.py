@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError
 from mcp_client.protocol.jsonrpc import as_object, decode
 from mcp_client.protocol.limits import ClientLimits
@@ -105,42 +106,55 @@ def test_up_to_the_bound_questions_are_taken(count: int) -> None:
     assert len(read_input_requests(asked, BOUNDS)) == count
 
 
+URL = InputRequest(InputKind.ELICITATION, {"mode": "url"})
+ROOTS = InputRequest(InputKind.ROOTS)
+SAMPLING = InputRequest(InputKind.SAMPLING)
+SAMPLING_TOOLS = InputRequest(InputKind.SAMPLING, {"tools": []})
+
+
 @pytest.mark.requirement("C-33")
 @pytest.mark.parametrize(
-    ("request_", "capabilities"),
+    ("question", "declared"),
     [
-        (InputRequest(InputKind.ROOTS), {}),
-        (InputRequest(InputKind.ROOTS), {"roots": True}),
-        (InputRequest(InputKind.SAMPLING), {"roots": {}}),
-        (InputRequest(InputKind.SAMPLING, {"tools": []}), {"sampling": {}}),
-        (InputRequest(InputKind.SAMPLING, {"toolChoice": {}}), {"sampling": {}}),
-        (FORM, {"sampling": {}}),
-        (FORM, {"elicitation": {"url": {}}}),
-        (InputRequest(InputKind.ELICITATION, {"mode": "url"}), {"elicitation": {}}),
-        (InputRequest(InputKind.ELICITATION, {"mode": "url"}), {"elicitation": {"form": {}}}),
-        (InputRequest(InputKind.ELICITATION, {"mode": "x"}), {"elicitation": {"form": {}}}),
-        (InputRequest(InputKind.ELICITATION, {"mode": ["form"]}), {"elicitation": {}}),
+        (ROOTS, ClientCapabilities(sampling=True, elicitation_form=True)),
+        (SAMPLING, ClientCapabilities(roots=True)),
+        (SAMPLING_TOOLS, ClientCapabilities(sampling=True)),
+        (InputRequest(InputKind.SAMPLING, {"toolChoice": {}}), ClientCapabilities(sampling=True)),
+        (FORM, ClientCapabilities(sampling=True)),
+        (FORM, ClientCapabilities(elicitation_url=True)),
+        (URL, ClientCapabilities(elicitation_form=True)),
+        (
+            InputRequest(InputKind.ELICITATION, {"mode": "x"}),
+            ClientCapabilities(elicitation_form=True, elicitation_url=True),
+        ),
+        (
+            InputRequest(InputKind.ELICITATION, {"mode": ["form"]}),
+            ClientCapabilities(elicitation_form=True),
+        ),
     ],
 )
 def test_a_question_that_the_request_did_not_declare_is_refused(
-    request_: InputRequest, capabilities: dict[str, object]
+    question: InputRequest, declared: ClientCapabilities
 ) -> None:
     with pytest.raises(UndeclaredInputError):
-        check_declared({"k": request_}, capabilities)
+        check_declared({"k": question}, declared)
 
 
 @pytest.mark.parametrize(
-    ("request_", "capabilities"),
+    ("question", "declared"),
     [
-        (InputRequest(InputKind.ROOTS), {"roots": {}}),
-        (InputRequest(InputKind.SAMPLING), {"sampling": {}}),
-        (InputRequest(InputKind.SAMPLING, {"tools": []}), {"sampling": {"tools": {}}}),
-        (FORM, {"elicitation": {}}),
-        (FORM, {"elicitation": {"form": {}}}),
-        (InputRequest(InputKind.ELICITATION, {"mode": "url"}), {"elicitation": {"url": {}}}),
+        (ROOTS, ClientCapabilities(roots=True)),
+        (SAMPLING, ClientCapabilities(sampling=True)),
+        (SAMPLING_TOOLS, ClientCapabilities(sampling=True, sampling_tools=True)),
+        (FORM, ClientCapabilities(elicitation_form=True)),
+        (
+            InputRequest(InputKind.ELICITATION, {"mode": "form"}),
+            ClientCapabilities(elicitation_form=True),
+        ),
+        (URL, ClientCapabilities(elicitation_url=True)),
     ],
 )
 def test_a_question_that_the_request_declared_may_be_answered(
-    request_: InputRequest, capabilities: dict[str, object]
+    question: InputRequest, declared: ClientCapabilities
 ) -> None:
-    check_declared({"k": request_}, capabilities)
+    check_declared({"k": question}, declared)

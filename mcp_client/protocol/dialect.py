@@ -1,0 +1,38 @@
+"""Which versions and extensions are spoken with one server, as its configuration says; no messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mcp_client.protocol.eras import EraMemory, Opening
+from mcp_client.protocol.extensions import SKILLS, TASKS, Settings
+from mcp_client.protocol.modern_limits import ModernLimits
+
+__all__ = ["Dialect"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What a configuration says about the protocol. Extensions are off unless it turns them on.
+
+    Attributes:
+        opening: the first message.
+        tasks: calls may become tasks, as an experiment of 2025-11-25 and as an extension.
+        skills: the server may offer skills.
+        bounds: the bounds of all that.
+        memory: what the server turned out to speak. A configuration that is loaded anew, or
+            belongs to another authority, gets a new one.
+    """
+
+    opening: Opening = Opening.LEGACY_FIRST
+    tasks: bool = False
+    skills: bool = False
+    bounds: ModernLimits = field(default_factory=ModernLimits)
+    memory: EraMemory = field(default_factory=EraMemory, compare=False)
+
+    @property
+    def offers(self) -> Mapping[str, Settings]:
+        """The extensions that are on, with our settings."""
+        wanted = {TASKS: self.tasks, SKILLS: self.skills}
+        return {name: {} for name, on in wanted.items() if on}
