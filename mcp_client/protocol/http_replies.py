@@ -21,7 +21,7 @@ from mcp_client.protocol.texts import cut_text
 __all__ = [
     "EVENT_STREAM",
     "JSON",
-    "MODERN_ERRORS",
+    "Headers",
     "error_in",
     "failure",
     "header",
@@ -31,10 +31,9 @@ __all__ = [
 ]
 
 JSON: Final = "application/json"
+"""The media type of one message."""
 EVENT_STREAM: Final = "text/event-stream"
-
-MODERN_ERRORS: Final = (-32020, -32021, -32022)
-"""Errors that only a server of 2026-07-28 knows: a header mismatch, a missing capability, a version."""
+"""The media type of a stream of them."""
 
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _DEAD_SESSION_CODES: Final = (-32000, -32001, -32600)

@@ -33,6 +33,7 @@ from mcp_client.transports.streamable_http.owner import NO_REQUEST, StreamOwner
 __all__ = ["INITIALIZE", "MessageOwner", "MessageStream"]
 
 INITIALIZE: Final = "initialize"
+"""The method that begins a session."""
 
 
 class _Body(Enum):

@@ -1,0 +1,141 @@
+"""Sessions on the wire: their ids, what an old one hears late, their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import anyio
+import pytest
+
+from mcp_client.testing.http_server import HttpCall, HttpReply
+from tests.mcp_client.http.harness import (
+    Script,
+    Ticket,
+    result,
+    wired,
+)
+
+NOTICE: Mapping[str, object] = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
+
+
+@pytest.mark.requirement("H-5")
+async def test_a_new_initialize_begins_a_session_without_the_old_id() -> None:
+    script = Script()
+    ids = iter(["one", "two"])
+
+    @script.on("initialize")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.json(result(call), headers={"Mcp-Session-Id": next(ids)})
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        if call.headers.get("mcp-session-id") == "one":
+            await reply.send(404)
+        else:
+            await reply.json(result(call))
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        await wire.send(2, "tools/call").error()
+        wire.send(3, "initialize")
+        await wire.answer_to(3)
+        wire.transport.negotiated("2025-11-25")
+        wire.send(4, "tools/call")
+        await wire.answer_to(4)
+
+    seen: list[str | None] = [each.headers.get("mcp-session-id") for each in wire.server.of("POST")]
+    assert seen == [None, "one", "one", None, "two"]
+
+
+@pytest.mark.requirement("I17")
+async def test_what_an_old_session_hears_late_does_not_end_the_new_one() -> None:
+    script = Script()
+    came, go = anyio.Event(), anyio.Event()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        came.set()
+        await go.wait()
+        await reply.send(404)
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        late = wire.send(2, "tools/call")
+        with anyio.fail_after(5):
+            await came.wait()
+        wire.send(3, "initialize")
+        await wire.answer_to(3)
+        wire.transport.negotiated("2025-11-25")
+        go.set()
+        await late.error()
+        wire.send(4, "tools/list")
+
+        assert await wire.answer_to(4)
+
+
+@pytest.mark.requirement("H-12")
+@pytest.mark.parametrize("status", [200, 204, 405, 404, 500])
+async def test_a_close_deletes_the_session_whatever_the_server_says_to_that(status: int) -> None:
+    script = Script()
+
+    @script.on("DELETE")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(status)
+
+    async with wired(script) as wire:
+        await wire.initialize()
+
+    assert len(wire.server.of("DELETE")) == 1
+
+
+@pytest.mark.requirement("I15")
+async def test_no_session_is_deleted_once_the_leave_is_gone() -> None:
+    async with wired(Script()) as wire:
+        await wire.initialize()
+        wire.session_guard.revoked = True
+
+    assert wire.server.of("DELETE") == []
+
+
+async def test_a_server_that_does_not_answer_the_delete_is_not_waited_for_long() -> None:
+    script = Script()
+
+    @script.on("DELETE")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.until_gone()
+
+    with anyio.fail_after(5):
+        async with wired(script) as wire:
+            await wire.initialize()
+
+
+@pytest.mark.parametrize("session_id", ["", "lost"])
+async def test_a_session_that_is_none_is_not_deleted(session_id: str) -> None:
+    script = Script(session_id=session_id)
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(404)
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        await wire.send(2, "tools/call").error()
+
+    assert wire.server.of("DELETE") == []
+
+
+async def test_a_close_ends_what_is_in_flight() -> None:
+    script = Script()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.until_gone()
+
+    tickets: list[Ticket] = []
+    async with wired(script) as wire:
+        await wire.initialize()
+        tickets += [wire.send(number, "tools/call") for number in range(2, 12)]
+        with anyio.fail_after(5):
+            await wire.server.until(lambda: len(wire.server.posts("tools/call")) == 10)
+
+    assert ({ticket.end for ticket in tickets}, len(wire.sink.lost)) == ({"lost"}, 1)
