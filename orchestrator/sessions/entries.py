@@ -204,7 +204,8 @@ def server_item(entry: ServerEntry) -> Item:
         lines.append(f"sets{mark}: {name}={shlex.quote(value)}")
     if entry.variables:
         lines.append("reads your variables: " + ", ".join(entry.variables))
-    lines += [f"file: {path} (SHA-256 {digest})" for path, digest in entry.files]
+    for path, digest in entry.files:
+        lines += [f"file: {path}", f"  SHA-256 {digest}"]
     if entry.command_line is not None:
         lines.append("not looked at: what these load in their turn, such as imports and packages")
     lines.append(f"from: {entry.where}")

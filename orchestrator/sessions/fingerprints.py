@@ -23,6 +23,7 @@ from orchestrator.sessions.words import file_names, folder_files, module_names
 __all__ = [
     "FINGERPRINT_BYTES_MAX",
     "LOOKUPS_MAX",
+    "WORDS_CHARS_MAX",
     "CommandLine",
     "Digests",
     "file_digest",
@@ -31,10 +32,17 @@ __all__ = [
 
 FINGERPRINT_BYTES_MAX: Final = 256 * 1024 * 1024
 """All files of one servers file together: a second's work at each start. Scripts are far smaller."""
-LOOKUPS_MAX: Final = 20_000
-"""Paths looked at for one command line: a fifth of a second's work."""
+LOOKUPS_MAX: Final = 100_000
+"""Paths looked at for all command lines of one servers file: some seconds' work. One needs some 100."""
+WORDS_CHARS_MAX: Final = 512 * 1024
+"""Characters of all these command lines: far more than anybody reads before approving them."""
 
 _UNREADABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EIO})
+_NOT_THERE: Final = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
+)
+_NAME_CHARS_MAX: Final = 4096
+"""A longer name is none: what Linux takes."""
 _LINKS_MAX: Final = 40
 """Links in one path: what Linux follows."""
 _PROCESS_FOLDERS: Final = ("/proc/", "/dev/fd/")
@@ -42,17 +50,42 @@ _PROCESS_FOLDERS: Final = ("/proc/", "/dev/fd/")
 
 
 class Digests:
-    """Digests of files, each read once, within one bound for all of them."""
+    """Digests of files, each read once, within bounds for all that is looked at together."""
 
-    def __init__(self, bytes_max: int = FINGERPRINT_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        bytes_max: int = FINGERPRINT_BYTES_MAX,
+        *,
+        lookups_max: int = LOOKUPS_MAX,
+        chars_max: int = WORDS_CHARS_MAX,
+    ) -> None:
         self._left = bytes_max
+        self._lookups_left = lookups_max
+        self._chars_left = chars_max
         self._known: dict[str, str | None] = {}
+
+    def begin(self, words: Sequence[str]) -> None:
+        """Count one command line. Raises ConfigError past the bound."""
+        self._chars_left -= sum(map(len, words))
+        if self._chars_left < 0:
+            raise _too_many_names()
+
+    def count_lookup(self) -> None:
+        """Count one path that is looked at. Raises ConfigError past the bound."""
+        self._lookups_left -= 1
+        if self._lookups_left < 0:
+            raise _too_many_names()
 
     def of(self, path: Path) -> str | None:
         """Return a file's SHA-256; None if there is none, or it is no regular one.
 
         Raises ConfigError for one that cannot be read, and past the bound.
         """
+        try:
+            path.stat()
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                return None
         real = os.path.realpath(path)
         if real not in self._known:
             self._known[real] = self._read(path)
@@ -148,9 +181,10 @@ def file_digests(
             compared cannot be approved.
     """
     read = digests or Digests()
-    lookup = _Lookup(project)
+    read.begin(words)
+    lookup = _Lookup(project, read)
     places = list(dict.fromkeys(folders))
-    named = list(file_names(words))
+    named = [name for name in file_names(words) if len(name) <= _NAME_CHARS_MAX]
     for name in named:
         lookup.refuse_process_path(name)
     inner = [
@@ -180,32 +214,66 @@ def file_digest(path: Path, *, bytes_max: int = FINGERPRINT_BYTES_MAX) -> str:
 
 
 class _Lookup:
-    """Where names lead, within a bound for all of them."""
+    """Where names lead."""
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, digests: Digests) -> None:
         self._project = project
-        self._left = LOOKUPS_MAX
+        self._digests = digests
+        self._real: dict[Path, Path] = {}
 
     def paths(self, name: str, places: Iterable[Path]) -> Iterator[Path]:
         """Yield what a name may be a path to: an absolute one only if it leads into the project."""
         for place in places if not name.startswith("/") else (Path("/"),):
-            self._left -= 1
-            if self._left < 0:
-                raise ConfigError(
-                    "the command line names more files than can be compared",
-                    code="E-CONFIG-TOO-LARGE",
-                    fix="put what it does into a script, and name that",
-                )
+            self._digests.count_lookup()
             path = place / name
-            if _leads_to_process(path):
+            if self._leads_to_process(place, name):
                 raise _process_path(name)
             if not name.startswith("/") or _is_inside(path, self._project):
                 yield path
+
+    def _leads_to_process(self, place: Path, name: str) -> bool:
+        """Return True if a link on the way goes where each process sees something else."""
+        if place not in self._real:
+            if _walk(Path(place.anchor), str(place)) is None:
+                return True
+            self._real[place] = Path(os.path.realpath(place))
+        return _walk(self._real[place], name) is None
 
     def refuse_process_path(self, name: str) -> None:
         """Raise ConfigError for a path that means another file in each process."""
         if os.path.normpath(name).replace("//", "/", 1).startswith(_PROCESS_FOLDERS):
             raise _process_path(name)
+
+
+def _walk(here: Path, name: str) -> Path | None:
+    """Return where a name leads from a folder; None if it is into a folder of processes."""
+    left = [part for part in name.split("/") if part not in ("", ".")]
+    whole = here.joinpath(name)
+    links = 0
+    while left and links <= _LINKS_MAX:
+        part = left.pop(0)
+        if part == "..":
+            here = here.parent
+            continue
+        try:
+            target = (here / part).readlink()
+        except (OSError, ValueError):
+            here /= part
+            continue
+        links += 1
+        here /= target.anchor  # an absolute one starts anew
+        left = [*target.relative_to(target.anchor).parts, *left]
+        if os.path.normpath(here.joinpath(*left)).startswith(_PROCESS_FOLDERS):
+            return None if not str(whole).startswith("/dev/std") else whole
+    return here.joinpath(*left)
+
+
+def _too_many_names() -> ConfigError:
+    return ConfigError(
+        "the command line names more files than can be compared",
+        code="E-CONFIG-TOO-LARGE",
+        fix="put what it does into a script, and name that",
+    )
 
 
 def _process_path(name: str) -> ConfigError:
@@ -223,29 +291,6 @@ def _is_inside(path: Path, project: Path) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
     except ValueError:  # no path: a NUL
         return False
-
-
-def _leads_to_process(path: Path) -> bool:
-    """Return True if a link on the way goes where each process sees something else."""
-    left = list(path.parts[1:])
-    here = Path("/")
-    links = 0
-    while left and links <= _LINKS_MAX:
-        part = left.pop(0)
-        if part == "..":
-            here = here.parent
-            continue
-        try:
-            target = (here / part).readlink()
-        except (OSError, ValueError):
-            here /= part
-            continue
-        links += 1
-        here /= target.anchor  # an absolute one starts anew
-        left = [*target.relative_to(target.anchor).parts, *left]
-        if os.path.normpath(here.joinpath(*left)).startswith(_PROCESS_FOLDERS):
-            return not str(path).startswith("/dev/std")
-    return False
 
 
 def _program(path: Path) -> Path | None:

@@ -489,7 +489,8 @@ def test_a_person_sees_the_whole_command_its_variables_and_files(tmp_path: Path)
         "sets (MAY DECIDE WHICH CODE IS RUN): NODE_OPTIONS=--import=data:text/javascript,1" in lines
     )
     assert "reads your variables: AWS_SECRET" in lines
-    assert any(line.startswith("file: server.py (SHA-256 ") for line in lines)
+    assert lines[lines.index("file: server.py") + 1] == f"  SHA-256 {entry.files[0][1]}"
+    assert f"    SHA-256 {entry.files[0][1]}" in server_item(entry).shown()
     assert any(line.startswith("not looked at: what these load") for line in lines)
     assert "hush" not in "".join(lines)
 

@@ -9,7 +9,6 @@ import pytest
 
 from orchestrator.core.errors import ConfigError
 from orchestrator.sessions.fingerprints import (
-    LOOKUPS_MAX,
     CommandLine,
     Digests,
     file_digest,
@@ -167,11 +166,31 @@ def test_a_program_that_is_not_there_is_none(project: Path) -> None:
 
 
 def test_one_name_too_many_cannot_be_compared(project: Path) -> None:
-    words = [f"n{number}" for number in range(LOOKUPS_MAX // 2)]
+    words = [f"n{number}" for number in range(10)]
 
-    assert file_digests(words, project=project, folders=()) == ()
+    # each is looked up twice: as a folder, and as a file
+    folders = (project,)
+    assert (
+        file_digests(words, project=project, folders=folders, digests=Digests(lookups_max=20)) == ()
+    )
     with pytest.raises(ConfigError, match="names more files"):
-        file_digests([*words, *words], project=project, folders=(project, project / "tools"))
+        file_digests(words, project=project, folders=folders, digests=Digests(lookups_max=19))
+
+
+def test_one_character_too_many_cannot_be_compared(project: Path) -> None:
+    words = ("python", "x" * 94)
+
+    assert file_digests(words, project=project, folders=(), digests=Digests(chars_max=100)) == ()
+    with pytest.raises(ConfigError, match="names more files"):
+        file_digests(words, project=project, folders=(), digests=Digests(chars_max=99))
+
+
+def test_the_bounds_are_for_all_command_lines_together(project: Path) -> None:
+    digests = Digests(chars_max=10)
+    file_digests(("python",), project=project, folders=(), digests=digests)
+
+    with pytest.raises(ConfigError, match="names more files"):
+        file_digests(("python",), project=project, folders=(), digests=digests)
 
 
 def test_a_path_relative_to_the_servers_folder_is_found(project: Path) -> None:
