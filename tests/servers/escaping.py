@@ -5,6 +5,7 @@ Arguments: the way, and a word by which all of its processes are found. A line i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -20,7 +21,19 @@ def parent_of(pid: int) -> int:
         return int(stat.read().rpartition(b")")[2].split()[1])
 
 
-def harm(number: signal.Signals, *, again: bool) -> None:
+STOP, KILL = signal.SIGSTOP, signal.SIGKILL
+
+HARM = {
+    "kill": (KILL, KILL, False),
+    "stop": (STOP, STOP, False),
+    "stop-again": (STOP, STOP, True),
+    "stop-kill": (STOP, KILL, True),
+    "kill-stop": (KILL, STOP, True),
+}
+"""What is done to the supervisor, what to the keeper, and whether it is done without end."""
+
+
+def harm(to_supervisor: signal.Signals, to_keeper: signal.Signals, again: bool) -> None:
     """Signal keeper and supervisor, from a process that listens to nothing."""
     keeper = os.getppid()
     supervisor = parent_of(keeper)
@@ -31,16 +44,16 @@ def harm(number: signal.Signals, *, again: bool) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.write(1, b"%d\n" % os.getpid())
     os.read(0, 1)
-    if number is signal.SIGKILL:
+    if KILL in (to_supervisor, to_keeper):
         os.write(1, b"done\n")  # there may be no later
+    victims = [(supervisor, to_supervisor), (keeper, to_keeper)]
     while True:
-        for pid in (keeper, supervisor) if number is signal.SIGSTOP else (supervisor, keeper):
-            try:
+        for pid, number in victims:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-            except ProcessLookupError:
-                again = False
-        if number is signal.SIGSTOP:
+        if KILL not in (to_supervisor, to_keeper):
             os.write(1, b"done\n")
+        victims = [each for each in victims if each[1] is STOP]
         while not again:
             signal.pause()
         select.select([], [], [], 0.01)
@@ -71,12 +84,8 @@ def main() -> None:
     until = time.monotonic() + LIFE_SECONDS
     signal.alarm(LIFE_SECONDS)
     match way:
-        case "kill":
-            harm(signal.SIGKILL, again=False)
-        case "stop":
-            harm(signal.SIGSTOP, again=False)
-        case "stop-again":
-            harm(signal.SIGSTOP, again=True)
+        case _ if way in HARM:
+            harm(*HARM[way])
         case "comets" | "rebirth":
             signal.signal(signal.SIGCHLD, signal.SIG_IGN if way == "comets" else signal.SIG_DFL)
             for _ in range(COMETS if way == "comets" else 4):

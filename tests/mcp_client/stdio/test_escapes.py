@@ -21,8 +21,8 @@ pytestmark = pytest.mark.subprocess
 
 SERVERS = Path(__file__).parents[2] / "servers"
 ESCAPING = (*BARE[:-1], str(SERVERS / "escaping.py"))
-CLOSE_MILLISECONDS_MAX = 2 * 100 + 1000
-"""Twice the patience of the harness's limits, and a second."""
+CLOSE_MILLISECONDS_MAX = 2 * 100 + 1000 + 500
+"""Twice the patience of the harness's limits and a second; the rest is for a busy machine."""
 
 
 @pytest.fixture
@@ -121,6 +121,19 @@ async def test_a_server_that_stops_supervisor_and_keeper_holds_up_no_close_and_i
     async with a_host(way, how=how) as host:
         await host.lines(1)
         await host.go()
+        assert await host.close() <= CLOSE_MILLISECONDS_MAX
+        assert host.survivors() == []
+
+
+@pytest.mark.parametrize("how", ["plain", "hardened"])
+@pytest.mark.parametrize("way", ["stop-kill", "kill-stop"])
+async def test_a_server_that_stops_the_one_and_kills_the_other_is_dead_without_a_close(
+    way: str, how: str
+) -> None:
+    async with a_host(way, how=how) as host:
+        (escaped,) = map(int, await host.lines(1))
+        await host.go()
+        await until_dead([escaped], seconds=3)
         assert await host.close() <= CLOSE_MILLISECONDS_MAX
         assert host.survivors() == []
 
