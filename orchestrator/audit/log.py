@@ -42,7 +42,7 @@ class AuditLog:
     ) -> None:
         self.path = path
         self._descriptor = descriptor
-        self._clock = clock
+        self._wall = clock.wall
         self._buffer_bytes_max = buffer_bytes_max
         self._chain = Chain()
         self._waiting: list[bytes] = []
@@ -80,7 +80,7 @@ class AuditLog:
         if not self._open or self._waiting_bytes > self._buffer_bytes_max:
             self._dropped += 1
             return
-        line = self._chain.link(kind, self._clock.wall(), fields)
+        line = self._chain.link(kind, self._wall(), fields)
         self._waiting.append(line)
         self._waiting_bytes += len(line)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple, cast
 
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError
@@ -36,9 +37,24 @@ _TIME_MAX: Final = 253_402_300_800
 _DEPTH_SURE: Final = 24
 """A record with fewer opening brackets cannot be too deep to be read back."""
 _HASH_TAIL: Final = len(',"hash":"') + 64 + len('"}')
+_quoted: Final = cast("Callable[[object], str]", encode_basestring_ascii)
+"""A text as JSON; raises TypeError for anything else."""
+_FORMS_MAX: Final = 64
+"""Kinds whose form is kept: more than there are."""
 _encode_fields: Final = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
+
+
+class _Form(NamedTuple):
+    """What the records of one kind have in common: the names of the fields, and all but the values."""
+
+    names: tuple[str, ...]
+    text: str
+
+
+_FORMS: Final[dict[str, _Form]] = {}
+"""By kind: the form of the first record of it whose values were all texts."""
 
 
 class BadRecordError(ValueError):
@@ -66,25 +82,52 @@ def encode(
     Raises ValueError for a kind that is not a plain word, a reserved field, a value that JSON does
     not have, and past the bounds of size and depth: what `decode` would refuse is never written.
     """
+    form = _FORMS.get(kind)
+    if form is not None and form.names == tuple(fields):
+        # kind and names are those of a record that was looked through
+        try:
+            text = form.text % (seq, time, *map(_quoted, fields.values()), prev)
+        except TypeError:  # not all of them are texts this time
+            pass
+        else:
+            return _closed(kind, text)
     if not (kind.isidentifier() and kind.isascii()):
         raise ValueError("the kind of a record is one plain word")
     if not _RESERVED.isdisjoint(fields):
         raise ValueError("the fields seq, time, kind, prev and hash belong to the log")
     try:
-        inside = _encode_fields(dict(fields) if type(fields) is not dict else fields)
+        inside = _encode_fields(dict(fields))
     except (TypeError, RecursionError) as error:
         raise ValueError(f"not a JSON value in a record of kind {kind}") from error
+    _keep_form(kind, fields)
     comma = "," if len(inside) > 2 else ""
-    body = (
-        f'{{"seq":{seq},"time":{time:.6f},"kind":"{kind}"{comma}{inside[1:-1]},"prev":"{prev}"'
-    ).encode("ascii")
+    line, digest = _closed(
+        kind,
+        f'{{"seq":{seq},"time":{time:.6f},"kind":"{kind}"{comma}{inside[1:-1]},"prev":"{prev}"',
+    )
+    if inside.count("{") + inside.count("[") > _DEPTH_SURE:
+        decode(line[:-1])
+    return line, digest
+
+
+def _closed(kind: str, text: str) -> tuple[bytes, str]:
+    """Return the line of a record that is whole but for its hash, and the hash."""
+    body = text.encode("ascii")
     if len(body) + _HASH_TAIL >= RECORD_BYTES_MAX:
         raise ValueError(f"a record of kind {kind} would have {len(body)} bytes")
     digest = sha256(body).hexdigest()
-    line = b'%b,"hash":"%b"}' % (body, digest.encode("ascii"))
-    if inside.count("{") + inside.count("[") > _DEPTH_SURE:
-        decode(line)
-    return line + b"\n", digest
+    return b'%b,"hash":"%b"}\n' % (body, digest.encode("ascii")), digest
+
+
+def _keep_form(kind: str, fields: Mapping[str, object]) -> None:
+    """Keep the form of a record that was looked through, if all in it are texts."""
+    if type(kind) is not str or len(_FORMS) >= _FORMS_MAX:
+        return
+    # a key that is not a text would be written as one
+    if all(type(name) is str and isinstance(text, str) for name, text in fields.items()):
+        names = "".join([f",{_quoted(name)}:".replace("%", "%%") + "%s" for name in fields])
+        text = f'{{"seq":%d,"time":%.6f,"kind":"{kind}"{names},"prev":"%s"'
+        _FORMS.setdefault(kind, _Form(tuple(fields), text))
 
 
 def hash_of(line: bytes) -> str:

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 from orchestrator.agents.events import AgentEvent
 from orchestrator.core.ids import IdSource
@@ -15,23 +16,28 @@ __all__ = ["NobodyToAsk", "RandomIds", "SessionPorts", "SystemClock"]
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The machine's own clocks: a call is the system's own function, nothing stands in between."""
 
-    def now(self) -> float:
-        """Monotonic seconds."""
-        return time.monotonic()  # noqa: TID251  # a surface of the system: this is where time enters
-
-    def wall(self) -> float:
-        """Seconds since 1970-01-01 UTC."""
-        return time.time()  # noqa: TID251
+    # a surface of the system: this is where time enters
+    now = staticmethod(time.monotonic)  # noqa: TID251
+    """Monotonic seconds."""
+    wall = staticmethod(time.time)  # noqa: TID251
+    """Seconds since 1970-01-01 UTC."""
 
 
 class RandomIds:
-    """Identifiers from the system's randomness: 16 hexadecimal digits."""
+    """Identifiers that differ between sources by the system's randomness, within one by a count.
+
+    20 hexadecimal digits. They are names, not secrets: one gives the next away.
+    """
+
+    def __init__(self) -> None:
+        self._prefix = secrets.token_hex(6)
+        self._counted = count()
 
     def new(self) -> str:
         """Return an identifier not returned before."""
-        return secrets.token_hex(8)
+        return f"{self._prefix}{next(self._counted):08x}"
 
 
 class NobodyToAsk:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import hashlib
+import json
+
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 
 from orchestrator.audit.record import (
     CHAIN_START,
@@ -98,3 +101,37 @@ def test_what_is_no_record_is_refused_without_being_shown(line: bytes) -> None:
         decode(line)
 
     assert "not json" not in str(caught.value)
+
+
+def _by_the_book(kind: str, fields: dict[str, object]) -> bytes:
+    """The line as the format says it, written by the standard library in one go."""
+    members = {"seq": 7, "time": 12.5, "kind": kind, **fields, "prev": CHAIN_START}
+    body = json.dumps(members, separators=(",", ":")).replace("12.5", "12.500000").encode()[:-1]
+    return body + b',"hash":"%b"}\n' % hashlib.sha256(body).hexdigest().encode()
+
+
+some_names = st.sampled_from(["a", "b", "100%s"])
+some_values = st.text(max_size=3) | st.integers() | st.none() | st.lists(st.booleans())
+
+
+@given(st.lists(st.dictionaries(some_names, some_values, max_size=2), max_size=4))
+def test_a_record_does_not_depend_on_the_records_of_its_kind_before_it(
+    records: list[dict[str, object]],
+) -> None:
+    kind = f"k{len(records)}"
+    for fields in records:
+        assume("12.5" not in str(fields))
+
+        line, _ = encode(7, 12.5, kind, fields, CHAIN_START)
+
+        assert line == _by_the_book(kind, fields)
+
+
+def test_what_the_first_record_of_a_kind_may_not_hold_the_second_may_not_either() -> None:
+    encode(0, 0, "twice", {"a": "x"}, CHAIN_START)
+
+    for fields in ({"seq": "x"}, {"hash": "x"}, {"a": b"x"}, {"a": float("nan")}):
+        with pytest.raises(ValueError, match=r".+"):
+            encode(0, 0, "twice", fields, CHAIN_START)
+    with pytest.raises(ValueError, match="would have"):
+        encode(0, 0, "twice", {"a": "x" * RECORD_BYTES_MAX}, CHAIN_START)
