@@ -114,7 +114,7 @@ some_names = st.sampled_from(["a", "b", "100%s"])
 some_values = st.text(max_size=3) | st.integers() | st.none() | st.lists(st.booleans())
 
 
-@given(st.lists(st.dictionaries(some_names, some_values, max_size=2), max_size=4))
+@given(st.lists(st.dictionaries(some_names, some_values, min_size=1, max_size=2), max_size=4))
 def test_a_record_does_not_depend_on_the_records_of_its_kind_before_it(
     records: list[dict[str, object]],
 ) -> None:
