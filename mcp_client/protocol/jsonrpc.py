@@ -304,11 +304,39 @@ _NOTHING: Final[Mapping[str, object]] = {}
 # ------------------------------------------------------------------------------------- encoding
 
 
-_to_text: Final = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
+def _text_writer() -> Callable[[object], str]:
+    """Return what writes a canonical text of a value that was looked through, or was decoded."""
+    encoder = json.JSONEncoder(
+        ensure_ascii=False,
+        check_circular=False,  # what is bounded in depth does not hold itself
+        allow_nan=False,
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+    # JSONEncoder.encode makes one of these for each value, which costs more than a small value
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without it
+        return encoder.encode
+    pieces = make(
+        markers=None,
+        default=encoder.default,
+        encoder=json.encoder.encode_basestring,
+        indent=None,
+        key_separator=":",
+        item_separator=",",
+        sort_keys=True,
+        skipkeys=False,
+        allow_nan=False,
+    )
+    return lambda value: "".join(pieces(value, 0))
 
-_INT_BITS_MAX: Final = int(DIGITS_MAX * math.log2(10))
+
+_to_text: Final = _text_writer()
+
+_INT_MAX: Final = 10**DIGITS_MAX - 1
+_INT_MIN: Final = 1 - 10 ** (DIGITS_MAX - 1)
+_LEAVES: Final = frozenset({str, bool, float, type(None)})
+_ONLY_TEXT: Final = frozenset({str})
 
 
 def _check_encodable(value: object, depth_max: int) -> None:
@@ -318,29 +346,41 @@ def _check_encodable(value: object, depth_max: int) -> None:
     while level:
         below: list[object] = []
         for item in level:
-            if isinstance(item, str) or item is None:
+            children = _children(item)
+            if children is None:
                 continue
-            if isinstance(item, int):
-                if item.bit_length() > _INT_BITS_MAX:
-                    raise LocalProtocolError("an integer has too many digits", stage="send")
-            elif not isinstance(item, float):
-                below.extend(_children(item))
-                if depth >= depth_max:
-                    raise LocalProtocolError(
-                        f"arrays and objects are nested more than {depth_max} deep", stage="send"
-                    )
+            if depth >= depth_max:
+                raise LocalProtocolError(
+                    f"arrays and objects are nested more than {depth_max} deep", stage="send"
+                )
+            # nearly all that is in nearly all arguments is let through right here
+            below += [
+                child
+                for child in children
+                if (kind := type(child)) not in _LEAVES
+                and not (kind is int and _INT_MIN <= cast("int", child) <= _INT_MAX)
+            ]
         level = below
         depth += 1
 
 
-def _children(item: object) -> Iterable[object]:
+def _children(item: object) -> Iterable[object] | None:
+    """Return what is in an array or object, None for what holds nothing; raise if it is no JSON."""
     if isinstance(item, dict):
-        for key in cast("dict[object, object]", item):
-            if not isinstance(key, str):
-                raise LocalProtocolError(
-                    f"a key is of type {type(key).__name__}; JSON has only text", stage="send"
-                )
-        return cast("dict[object, object]", item).values()
+        members = cast("dict[object, object]", item)
+        if not _ONLY_TEXT.issuperset(map(type, members)):
+            for key in members:
+                if not isinstance(key, str):
+                    raise LocalProtocolError(
+                        f"a key is of type {type(key).__name__}; JSON has only text", stage="send"
+                    )
+        return members.values()
     if isinstance(item, list | tuple):
         return cast("Iterable[object]", item)
+    if isinstance(item, str | float) or item is None:
+        return None
+    if isinstance(item, int):
+        if not _INT_MIN <= item <= _INT_MAX:
+            raise LocalProtocolError("an integer has too many digits", stage="send")
+        return None
     raise LocalProtocolError(f"a value of type {type(item).__name__} is not JSON", stage="send")

@@ -386,12 +386,21 @@ def test_values_derived_from_plain_ones_are_written_as_these() -> None:
         ({"a": {1, 2}}, "type set"),
         (b"bytes", "type bytes"),
         (object(), "type object"),
-        (10 ** (DIGITS_MAX + 1), "too many digits"),
+        (10**DIGITS_MAX, "too many digits"),
+        ({"a": 10**DIGITS_MAX}, "too many digits"),
+        ([-(10 ** (DIGITS_MAX - 1))], "too many digits"),
+        ({"a": {"b": [object()]}}, "type object"),
     ],
 )
 def test_what_json_cannot_say_is_refused_by_name(value: object, says: str) -> None:
     with pytest.raises(LocalProtocolError, match=says):
         encode(value)
+
+
+def test_the_longest_integers_that_are_written_can_be_read() -> None:
+    longest = [10**DIGITS_MAX - 1, 1 - 10 ** (DIGITS_MAX - 1)]
+
+    assert decode(encode(longest), LIMITS) == longest
 
 
 def nested(depth: int) -> object:
