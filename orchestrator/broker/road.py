@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mcp_client.protocol.errors import McpError, PeerError, ServerGoneError
+from mcp_client.protocol.http_errors import SessionLostError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.results import read_tool_result
 from orchestrator.authority.gate import Gate, Permit
@@ -18,7 +19,7 @@ from orchestrator.broker.flights import CallFlight, Draining
 from orchestrator.broker.ports import BrokerPorts
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wire import Link
-from orchestrator.broker.wish import Wish
+from orchestrator.broker.wish import Wish, unknown
 from orchestrator.core.calls import Call
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.content import UntrustedContent
@@ -32,6 +33,9 @@ from policies import Context, Decision, Effect, Operation, PolicySet, Request, R
 __all__ = ["Broker"]
 
 _CLIENT_LIMITS: Final = ClientLimits()
+_OK: Final = CallOutcome.OK.value
+_FAILED: Final = CallOutcome.FAILED.value
+_ANSWERED: Final = Delivery.ANSWERED.value
 _STRICTNESS: Final = {Effect.PERMIT: 0, Effect.ASK: 1, Effect.FORBID: 2}
 
 
@@ -52,8 +56,11 @@ class Broker:
         self._policy = policy
         self._gate = Gate(policy=policy_cell, now=ports.clock.now)
         self._asking = Asking(ledger=ledger, ports=ports, seconds=limits.approval_seconds_max)
-        self._ports = ports
         self._audit = ports.audit
+        self._telemetry = ports.telemetry
+        self._now = ports.clock.now
+        self._new_id = ports.ids.new
+        self._digest_arguments = ports.digest_arguments
         self._limits = limits
         self._builtins = dict(builtins)
         self._draining = Draining(ledger)
@@ -82,26 +89,32 @@ class Broker:
             AuthorityError: policy, a person, the snapshot or the ledger refused it.
             CallFailedError: it went out, or should have, and ended without a result.
         """
-        wish = Wish.of(CallId(self._ports.ids.new()), view, call)
-        with self._ports.telemetry.tool(wish.ref, view.agent, wish.id) as span:
+        snapshot = view.snapshot
+        capability = None if snapshot is None else snapshot.table.find(call.server, call.tool)
+        ref = unknown(call) if capability is None else capability.ref
+        wish = Wish(CallId(self._new_id()), view, call, ref)
+        with self._telemetry.tool(ref, view.agent, wish.id) as span:
             try:
-                content = await self._admit_and_send(wish)
+                if snapshot is None or capability is None:
+                    raise _nothing_there(wish)
+                content = await self._admit_and_send(wish, snapshot, capability)
             except AuthorityError as error:
                 self._refused(wish, error, span)
                 raise
             except CallFailedError as error:
                 span.fail(error.code)
                 outcome = CallOutcome.LOST if error.peer_code is None else CallOutcome.FAILED
-                self._ended(wish, outcome, error.delivery)
+                self._ended(wish, outcome.value, error.delivery.value)
                 raise
             if content.is_error:
                 span.fail("tool_error")
-            self._ended(wish, CallOutcome.FAILED if content.is_error else CallOutcome.OK)
+            self._ended(wish, _FAILED if content.is_error else _OK, _ANSWERED)
             return content
 
-    async def _admit_and_send(self, wish: Wish) -> UntrustedContent:
-        snapshot, capability = self._find(wish)
-        wish.take_arguments(self._limits, self._ports.digest_arguments)
+    async def _admit_and_send(
+        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
+    ) -> UntrustedContent:
+        wish.take_arguments(self._limits, self._digest_arguments)
         stamp = self._gate.stamp(snapshot, capability)
         decision = self._decide(wish, snapshot, capability)
         approval = None
@@ -119,7 +132,7 @@ class Broker:
             decision=decision,
             approval=approval,
             arguments_digest=wish.digest,
-            deadline=self._ports.clock.now() + self._limits.call_seconds_max,
+            deadline=self._now() + self._limits.call_seconds_max,
         )
         self._audit.append(
             "decision",
@@ -136,24 +149,20 @@ class Broker:
         )
         if capability.ref.server == BUILTIN_SERVER:
             return await self._run_builtin(wish, capability, permit)
-        return await self._send(wish, capability, permit)
-
-    def _find(self, wish: Wish) -> tuple[CapabilitySnapshot, Capability]:
-        snapshot = wish.view.snapshot
-        if snapshot is None:
-            raise AuthorityError(
-                f"agent {wish.view.agent!r} has no view of any server",
-                reason=DenyReason.NO_VIEW,
-                fix="start it with a grant and a policy that admit one",
-            )
-        capability = snapshot.table.find(wish.call.server, wish.call.tool)
-        if capability is None:
-            raise AuthorityError(
-                f"{wish.ref} is not in the snapshot of agent {wish.view.agent!r}",
-                reason=DenyReason.NOT_IN_SNAPSHOT,
-                fix="ask the parent for a new agent with a grant and a policy that include it",
-            )
-        return snapshot, capability
+        flight = self._start(wish, capability, permit)
+        pending = flight.pending
+        try:
+            result = await pending.wait()
+        except McpError as error:
+            if error.delivery is Delivery.ANSWERED:  # an error is an answer too (I18)
+                _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
+            raise _failed(wish, error) from error
+        finally:
+            self._ledger.arrive(flight)
+            flight.leave()
+            flight.link.observer.forget(pending.id)
+        _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
+        return _content(wish, result)
 
     def _decide(self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability) -> Decision:
         """Decide by the snapshot's verdict and, where the policy has changed since, by both."""
@@ -201,7 +210,8 @@ class Broker:
         _require_in_force(wish, permit)
         return UntrustedContent(origin=wish.origin, blocks=({"type": "text", "text": text},))
 
-    async def _send(self, wish: Wish, capability: Capability, permit: Permit) -> UntrustedContent:
+    def _start(self, wish: Wish, capability: Capability, permit: Permit) -> CallFlight:
+        """Queue the frame. Its permit is checked again where its first byte is written."""
         link = self._links.get(capability.ref.server)
         # The same label may be another incarnation by now: an old snapshot never reaches it.
         if link is None or link.cell is not capability.link:
@@ -214,30 +224,10 @@ class Broker:
             )
         except McpError as error:
             raise _failed(wish, error) from error
-        flight = CallFlight(permit=permit, pending=pending, link=link, draining=self._draining)
+        flight = CallFlight(permit, pending, link, self._draining)
         self._ledger.depart(flight)
         link.observer.expect(pending.id, wish.id, wish.ref.name)
-        try:
-            result = await pending.wait()
-        except McpError as error:
-            if error.delivery is Delivery.ANSWERED:  # an error is an answer too (I18)
-                _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
-            raise _failed(wish, error) from error
-        finally:
-            self._ledger.arrive(flight)
-            flight.leave()
-            link.observer.forget(pending.id)
-        _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
-        try:
-            parsed = read_tool_result(result, _CLIENT_LIMITS, server=wish.ref.server)
-        except McpError as error:
-            raise _failed(wish, error) from error
-        return UntrustedContent(
-            origin=wish.origin,
-            blocks=parsed.blocks,
-            structured=parsed.structured,
-            is_error=parsed.is_error,
-        )
+        return flight
 
     def _refused(self, wish: Wish, error: AuthorityError, span: Span) -> None:
         span.fail(error.reason.value)
@@ -260,13 +250,25 @@ class Broker:
         with contextlib.suppress(OSError):
             self._audit.flush()
 
-    def _ended(
-        self, wish: Wish, outcome: CallOutcome, delivery: Delivery = Delivery.ANSWERED
-    ) -> None:
+    def _ended(self, wish: Wish, outcome: str, delivery: str) -> None:
         self._audit.append(
-            "call_ended",
-            {"call": wish.id, "outcome": outcome.value, "delivery": delivery.value},
+            "call_ended", {"call": wish.id, "outcome": outcome, "delivery": delivery}
         )
+
+
+def _nothing_there(wish: Wish) -> AuthorityError:
+    """Say that there is no view, or that what was wished for is not in it."""
+    if wish.view.snapshot is None:
+        return AuthorityError(
+            f"agent {wish.view.agent!r} has no view of any server",
+            reason=DenyReason.NO_VIEW,
+            fix="start it with a grant and a policy that admit one",
+        )
+    return AuthorityError(
+        f"{wish.ref} is not in the snapshot of agent {wish.view.agent!r}",
+        reason=DenyReason.NOT_IN_SNAPSHOT,
+        fix="ask the parent for a new agent with a grant and a policy that include it",
+    )
 
 
 def _question(
@@ -278,6 +280,20 @@ def _question(
         action=Operation.CALL,
         resource=Resource(ref.server, ref.kind.value, ref.name),
         context=Context(values),
+    )
+
+
+def _content(wish: Wish, result: object) -> UntrustedContent:
+    """Return what a server answered, looked through block by block."""
+    try:
+        parsed = read_tool_result(result, _CLIENT_LIMITS, server=wish.ref.server)
+    except McpError as error:
+        raise _failed(wish, error) from error
+    return UntrustedContent(
+        origin=wish.origin,
+        blocks=parsed.blocks,
+        structured=parsed.structured,
+        is_error=parsed.is_error,
     )
 
 
@@ -297,20 +313,25 @@ def _rule(decision: Decision) -> str:
     return str(decision.reasons[0]) if decision.reasons else ""
 
 
-def _failed(wish: Wish, error: McpError) -> CallFailedError:
-    """Translate the client's error: agents know no client."""
+def _failed(wish: Wish, error: McpError, delivery: Delivery | None = None) -> CallFailedError:
+    """Translate the client's error: agents know no client.
+
+    `delivery` is the call's own, where the error is about something else.
+    """
+    if delivery is None:
+        delivery = error.delivery
     detail = ""
     if isinstance(error, PeerError):
         detail = error.peer_message
     elif isinstance(error, ServerGoneError):
         detail = error.stderr_tail
-    unknown = error.delivery is Delivery.MAYBE_SENT
+    unknown = delivery is Delivery.MAYBE_SENT
     return CallFailedError(
         f"{wish.ref}: {error}" + (" (outcome unknown)" if unknown else ""),
         code="E-CALL-" + type(error).__name__.removesuffix("Error").upper(),
         server=wish.ref.server,
         stage=error.stage,
-        delivery=error.delivery,
+        delivery=delivery,
         peer_code=error.code if isinstance(error, PeerError) else None,
         untrusted_detail=detail,
     )

@@ -23,49 +23,7 @@ from mcp_client import (
     connect,
 )
 from mcp_client.testing.http_server import HttpCall, HttpReply, HttpServer, serve_http
-from tests.mcp_client.http.harness import Guard, RevokedError, Script, rpc_error
-
-TOOLS: Any = [{"name": "add", "inputSchema": {"type": "object"}}]
-
-
-class Mcp(Script):
-    """A server with one tool, whose sessions can be made to be forgotten."""
-
-    def __init__(self, version: str = "2025-11-25") -> None:
-        super().__init__("")
-        self.version = version
-        self.sessions = 0
-        self.forgotten: set[str] = set()
-        self.dead_status = 404
-
-    @property
-    def present(self) -> str:
-        """The id of the newest session."""
-        return f"session-{self.sessions}"
-
-    async def __call__(self, call: HttpCall, reply: HttpReply) -> None:
-        session = call.headers.get("mcp-session-id", "")
-        method, request_id = call.rpc_method, call.message.get("id")
-        if method in self.special or call.method in self.special:
-            await super().__call__(call, reply)
-        elif method == "initialize":
-            self.sessions += 1
-            result: Any = {
-                "protocolVersion": self.version,
-                "capabilities": {"tools": {"listChanged": True}},
-                "serverInfo": {"name": "s", "version": "1"},
-            }
-            answer = {"jsonrpc": "2.0", "id": request_id, "result": result}
-            await reply.json(answer, headers={"Mcp-Session-Id": self.present})
-        elif session in self.forgotten:
-            await reply.send(self.dead_status)
-        elif method == "tools/list":
-            await reply.json({"jsonrpc": "2.0", "id": request_id, "result": {"tools": TOOLS}})
-        elif method == "tools/call":
-            content: Any = [{"type": "text", "text": session}]
-            await reply.json({"jsonrpc": "2.0", "id": request_id, "result": {"content": content}})
-        else:
-            await super().__call__(call, reply)
+from tests.mcp_client.http.harness import Guard, Mcp, RevokedError, rpc_error
 
 
 def spec(server: HttpServer, kind: HttpKind = HttpKind.AUTO, **more: Any) -> HttpSpec:

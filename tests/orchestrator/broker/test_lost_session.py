@@ -1,0 +1,184 @@
+"""A call whose server had forgotten its session: once more, as a call anew, or not at all (fault 5)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import cast
+
+import anyio
+import pytest
+
+from mcp_client import HttpSpec
+from mcp_client.testing import ScriptedServer
+from mcp_client.testing.http_server import HttpCall, HttpReply, HttpServer, serve_http
+from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
+from tests.mcp_client.http.harness import Mcp
+from tests.orchestrator.broker.stage import (
+    AGENT,
+    EVERYTHING_ASKED,
+    OPEN,
+    SERVER,
+    SESSION,
+    Person,
+    Stage,
+    Way,
+    calling,
+    failure,
+    policy_of,
+    staged,
+    ways,
+    wish,
+)
+
+
+@asynccontextmanager
+async def over_http(
+    script: Mcp, policy: str = OPEN, person: Person | None = None
+) -> AsyncGenerator[tuple[Stage, HttpServer]]:
+    """A session whose one server, `files`, is reached by a URL."""
+    async with serve_http(script) as server:
+        source = cast("ScriptedServer", HttpSpec(name="files", url=server.url))
+        async with staged(policy, servers=[source], person=person) as stage:
+            yield stage, server
+
+
+def forgetful(
+    script: Mcp, server: HttpServer, then: Callable[[], Awaitable[object]] | None = None
+) -> None:
+    """Have the server turn away the next call as one that has forgotten the session."""
+    script.forgotten.add(script.present)
+
+    if then is not None:
+
+        async def initialize(call: HttpCall, reply: HttpReply) -> None:
+            del script.special["initialize"]
+            await then()
+            await script(call, reply)
+
+        script.special["initialize"] = initialize
+
+
+@pytest.mark.requirement("S-3", "I15")
+async def test_a_call_that_a_forgetful_server_turned_away_goes_out_once_more_under_a_new_permit() -> (
+    None
+):
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        view = stage.agent().view
+        forgetful(script, server)
+
+        content = await view.call(wish("files/add"))
+
+        assert content.blocks[0]["text"] == "session-2"
+        assert len(server.posts("tools/call")) == 2
+        # each frame has a decision of its own, recorded before it
+        assert len(stage.audit.of_kind("decision")) == 2
+
+
+@pytest.mark.requirement("I15")
+async def test_a_person_is_asked_again_before_it_goes_out_once_more() -> None:
+    script, person = Mcp(), Person()
+    policy = EVERYTHING_ASKED.replace("{read,wait,fail}", "add")
+    async with over_http(script, policy, person) as (stage, server):
+        forgetful(script, server)
+
+        await stage.agent().view.call(wish("files/add"))
+
+        assert len(person.asked) == 2
+
+
+@pytest.mark.requirement("I15", "S-27")
+@ways(AGENT, SERVER, SESSION)
+async def test_a_revocation_while_the_session_begins_anew_refuses_the_call(way: Way) -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        view = stage.agent().view
+        begun, go = anyio.Event(), anyio.Event()
+
+        async def hold() -> None:
+            begun.set()
+            await go.wait()
+
+        forgetful(script, server, hold)
+        async with calling(view, "files/add") as call:
+            await begun.wait()
+            way.of(stage.session)
+            go.set()
+            await call.done.wait()
+
+            assert isinstance(call.error, AuthorityError)
+            assert len(server.posts("tools/call")) == 1
+
+
+async def test_a_second_404_is_a_failure_with_its_delivery() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        view = stage.agent().view
+        script.forgotten |= {"session-1", "session-2"}
+
+        async def accept(call: HttpCall, reply: HttpReply) -> None:
+            await reply.send(202)
+
+        script.special["notifications/initialized"] = accept
+        error = await failure(view, "files/add")
+
+        assert (error.code, error.delivery) == ("E-CALL-SESSIONLOST", Delivery.REFUSED)
+        assert len(server.posts("tools/call")) == 2
+
+
+@pytest.mark.requirement("I15")
+async def test_a_call_whose_outcome_is_unknown_is_never_sent_again() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+
+        async def cut(call: HttpCall, reply: HttpReply) -> None:
+            await reply.cut()
+
+        script.special["tools/call"] = cut
+        error = await failure(stage.agent().view, "files/add")
+
+        assert (error.delivery, len(server.posts("tools/call"))) == (Delivery.MAYBE_SENT, 1)
+
+
+async def test_calls_that_come_meanwhile_wait_for_the_new_session() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        view = stage.agent().view
+        begun, go = anyio.Event(), anyio.Event()
+
+        async def hold() -> None:
+            begun.set()
+            await go.wait()
+
+        forgetful(script, server, hold)
+        async with calling(view, "files/add") as first, calling(view, "files/add") as second:
+            await begun.wait()
+            await anyio.wait_all_tasks_blocked()
+            go.set()
+            texts = [(await call.answered()).blocks[0]["text"] for call in (first, second)]
+
+        assert (texts, script.sessions) == (["session-2", "session-2"], 2)
+
+
+@pytest.mark.requirement("I15", "S-27")
+async def test_a_policy_that_changes_while_the_session_begins_anew_decides_the_call() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        view = stage.agent().view
+        begun, go = anyio.Event(), anyio.Event()
+
+        async def hold() -> None:
+            begun.set()
+            await go.wait()
+
+        forgetful(script, server, hold)
+        async with calling(view, "files/add") as call:
+            await begun.wait()
+            stage.session.replace_policy(
+                policy_of('policy p v1 { forbid "no" call on any server/* }')
+            )
+            go.set()
+            refusal = await call.refused()
+
+        assert (refusal.reason, len(server.posts("tools/call"))) == (DenyReason.FORBIDDEN, 1)
