@@ -37,7 +37,7 @@ from orchestrator.sessions.approvals import ApprovalStore, Origin
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.ports import RandomIds, SessionPorts, SystemClock
-from orchestrator.sessions.projects import output_folder, project_of
+from orchestrator.sessions.projects import output_folder
 from orchestrator.sessions.state import StatePaths, keep_shown
 from orchestrator.surfaces.consent import TerminalApprover
 from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
@@ -109,8 +109,7 @@ def carry_out(job: Job) -> ExitCode:
     paths = StatePaths.from_environment(os.environ)
     paths.prepare()
     run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3))
-    projects = (job.project, project_of(Path.cwd() / "here"))
-    out = output_folder(job.out or paths.run(run).out, projects=projects)
+    out = output_folder(job.out or paths.run(run).out, projects=(job.project,))
     # Before anything is made: what is misspelt leaves no trace.
     pipeline = Pipeline.load(
         PipelineRequest(

@@ -96,10 +96,7 @@ async def open_session(
     root = project_of(Path(servers)) if project is None else Path(project)
     clock = SystemClock()
     run = _new_run(clock)
-    folder = output_folder(
-        paths.run(run).out if out is None else Path(out),
-        projects=(root, project_of(Path.cwd() / "here")),
-    )
+    folder = output_folder(paths.run(run).out if out is None else Path(out), projects=(root,))
     source = ServersSource(
         origin=Origin.PROJECT,
         project=root.resolve(),

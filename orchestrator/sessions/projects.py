@@ -33,10 +33,11 @@ def project_of(file: Path) -> Path:
 def output_folder(path: Path, *, projects: Iterable[Path]) -> Path:
     """Return where a folder that is written to really is: absolute, with all links followed.
 
-    Raises ConfigError if a link below one of `projects` decides it: whoever made the project would
-    choose where agents write.
+    Raises ConfigError if a link below one of `projects`, or of the project that we stand in, decides
+    it: whoever made the project would choose where agents write.
     """
-    roots = [os.path.realpath(project) for project in projects]
+    here = project_of(Path.cwd() / "here")
+    roots = [os.path.realpath(project) for project in (*projects, here)]
     parts = path.absolute().parts
     here = Path(parts[0])
     for part in parts[1:]:

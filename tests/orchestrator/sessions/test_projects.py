@@ -80,6 +80,18 @@ def test_a_link_of_a_project_that_leads_to_itself_is_refused(tmp_path: Path) -> 
         output_folder(tmp_path / "out", projects=[tmp_path])
 
 
+def test_nor_does_a_link_of_the_project_that_we_stand_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "out").symlink_to("/")
+    monkeypatch.chdir(tmp_path / "sub")
+
+    with pytest.raises(ConfigError, match="through a link"):
+        output_folder(Path("../out"), projects=[])
+
+
 def test_a_project_that_is_itself_reached_by_a_link_is_the_same(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "link").symlink_to("project")
