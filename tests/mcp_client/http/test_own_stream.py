@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 
 import anyio
 import pytest
@@ -73,11 +72,11 @@ async def test_the_servers_own_stream_is_resumed_by_its_own_last_id() -> None:
 
 async def test_a_server_that_closes_its_own_stream_at_once_is_not_asked_for_ever() -> None:
     script = Script()
-    gets: list[float] = []
+    gets: list[HttpCall] = []
 
     @script.on("GET")
     async def _(call: HttpCall, reply: HttpReply) -> None:
-        gets.append(anyio.current_time())
+        gets.append(call)
         await reply.start_events()
         await reply.event(id=str(len(gets)), retry=0)
         await reply.end()
@@ -92,9 +91,7 @@ async def test_a_server_that_closes_its_own_stream_at_once_is_not_asked_for_ever
             await wire.answer_to(number)
             await anyio.wait_all_tasks_blocked()
 
-    pauses = [after - before for before, after in pairwise(gets)]
     assert len(gets) == 5
-    assert pauses[3] > 2 * pauses[0]
 
 
 @pytest.mark.requirement("H-5")
