@@ -56,7 +56,7 @@ def harm(to_supervisor: signal.Signals, to_keeper: signal.Signals, again: bool) 
         victims = [each for each in victims if each[1] is STOP]
         while not again:
             signal.pause()
-        select.select([], [], [], 0.01)
+        select.select([], [], [], 0.0002)
 
 
 def comet(until: float) -> None:

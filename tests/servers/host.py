@@ -4,7 +4,8 @@ Arguments: `plain`, `hardened`, or `forks` to leave an orphan of its own that ho
 descriptors and prints its id first (or both); the number of the server's lines; its command.
 
 A line of input is sent to the server, and its answer printed. The end of input closes the
-connection; the last line is the time that this took, in milliseconds.
+connection; the last line is the time that this took, in milliseconds, and the number of children
+that are left, dead or alive.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import anyio
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from mcp_client.transports.stdio import harden_process
+from mcp_client.transports.stdio.process_tree import offspring
 from tests.mcp_client.stdio.harness import opened
 
 
@@ -53,7 +55,8 @@ async def main() -> None:
             connection.send(line.removesuffix(b"\n"))
             os.write(1, await connection.sink.frame(int(count)) + b"\n")
         began = time.monotonic()
-    os.write(1, b"%d\n" % ((time.monotonic() - began) * 1000))
+    took = (time.monotonic() - began) * 1000
+    os.write(1, b"%d %d\n" % (took, len(offspring(os.getpid()))))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import anyio
 from mcp_client.net.reactor import Reactor, TimerHandle
 from mcp_client.transports.stdio.process_tree import QUIET_ROUNDS, kill_round, offspring
 
-__all__ = ["OVERDUE_SECONDS", "SWEEP_SECONDS_MAX", "ServerProcess", "reap", "sweep"]
+__all__ = ["OVERDUE_SECONDS", "SWEEP_SECONDS_MAX", "ServerProcess", "reap_keeper", "sweep"]
 
 OVERDUE_SECONDS: Final = 0.4
 """How long a keeper may be late with its SIGKILL: then it was stopped, and the host does its work."""
@@ -34,6 +34,8 @@ class ServerProcess:
         exit_status: its status once it has exited, negative for a signal; None until then, and
             for good if nobody was left to tell.
         exited: True once it has exited, or nobody is left to tell.
+        on_gone: called once with this and a descriptor of its keeper, -1 if all was in order. It
+            takes the descriptor: the keeper may yet become our child, to be reaped.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class ServerProcess:
         self.pid = 0
         self.exit_status: int | None = None
         self.exited = False
-        self.on_gone: Callable[[ServerProcess], object] = _nobody
+        self.on_gone: Callable[[ServerProcess, int], object] = _nobody
         self._reactor = reactor
         self._control = control
         self._strays = strays
@@ -153,6 +155,9 @@ class ServerProcess:
             self._answered.set()
         self._note_exit()
         if orderly and not self._adopted:
+            if self._keeper_fd >= 0:
+                os.close(self._keeper_fd)
+                self._keeper_fd = -1
             self._finish()
         elif self._keeper_fd >= 0:
             # only when it is dead altogether are its children somebody else's
@@ -161,9 +166,7 @@ class ServerProcess:
             sweep(self._reactor, self._strays, self._finish)
 
     def _keeper_dead(self) -> None:
-        self._reactor.unwatch_read(self._keeper_fd)
-        if self._adopted:
-            reap(self._keeper)
+        self._reactor.closing(self._keeper_fd)
         sweep(self._reactor, self._strays, self._finish)
 
     def _take_over(self) -> None:
@@ -177,12 +180,9 @@ class ServerProcess:
         )
 
     def _finish(self) -> None:
-        if self._keeper_fd >= 0:
-            fd, self._keeper_fd = self._keeper_fd, -1
-            self._reactor.closing(fd)
-            os.close(fd)
+        fd, self._keeper_fd = self._keeper_fd, -1
         self._gone.set()
-        self.on_gone(self)
+        self.on_gone(self, fd)
 
 
 def sweep(reactor: Reactor, roots: Callable[[], list[int]], then: Callable[[], object]) -> None:
@@ -193,10 +193,15 @@ def sweep(reactor: Reactor, roots: Callable[[], list[int]], then: Callable[[], o
     _Sweep(reactor, roots, then).turn()
 
 
-def reap(pid: int) -> None:
-    """Collect a dead child of this process. Harmless if it is not our child, or not dead."""
-    with contextlib.suppress(OSError):
-        os.waitpid(pid, os.WNOHANG)
+def reap_keeper(fd: int) -> bool:
+    """Collect a dead keeper if it became our child. True: it is collected, by us or its parent."""
+    with contextlib.suppress(ChildProcessError):  # another's child
+        os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOHANG)
+    try:
+        signal.pidfd_send_signal(fd, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 class _Sweep:
@@ -225,5 +230,6 @@ class _Sweep:
             self._known |= alive
 
 
-def _nobody(_process: ServerProcess) -> None:
-    pass
+def _nobody(_process: ServerProcess, keeper_fd: int) -> None:
+    if keeper_fd >= 0:
+        os.close(keeper_fd)

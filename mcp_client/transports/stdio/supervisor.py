@@ -20,7 +20,7 @@ import anyio
 from mcp_client.net.reactor import Reactor, Waiter
 from mcp_client.protocol.errors import StartError
 from mcp_client.transports.stdio.process_tree import is_alive, is_marked, offspring
-from mcp_client.transports.stdio.server_process import ServerProcess, reap, sweep
+from mcp_client.transports.stdio.server_process import ServerProcess, reap_keeper, sweep
 from mcp_client.transports.stdio.supervisor_main import REQUEST_BYTES_MAX
 
 __all__ = ["ServerCommand", "Supervisor", "open_supervisor", "require_supervision"]
@@ -57,6 +57,7 @@ class Supervisor:
         self._pidfd = -1
         self._socket: socket.socket | None = None
         self._servers: set[ServerProcess] = set()
+        self._keepers: list[int] = []  # descriptors of dead ones that may become our children
         self._closed = False
 
     async def spawn(self, command: ServerCommand, pipes: Sequence[int]) -> ServerProcess:
@@ -78,7 +79,7 @@ class Supervisor:
             theirs.close()
         server = ServerProcess(self._reactor, ours, self._strays)
         self._servers.add(server)
-        server.on_gone = self._servers.discard
+        server.on_gone = self._forget
         return server
 
     async def close(self) -> None:
@@ -153,10 +154,24 @@ class Supervisor:
             if is_marked(pid) and is_alive(pid)
         ]
 
+    def _forget(self, server: ServerProcess, keeper_fd: int) -> None:
+        self._servers.discard(server)
+        if keeper_fd >= 0:
+            self._keepers.append(keeper_fd)
+        self._reap_keepers()
+
+    def _reap_keepers(self) -> None:
+        for fd in self._keepers.copy():
+            if reap_keeper(fd):
+                self._keepers.remove(fd)
+                os.close(fd)
+
     def _reap_strays(self) -> None:
+        self._reap_keepers()
         for pid in offspring(os.getpid()):
             if is_marked(pid):
-                reap(pid)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
 
     async def _writable(self, end: socket.socket) -> None:
         ready: Waiter[None] = self._reactor.waiter()
@@ -189,6 +204,8 @@ class Supervisor:
             process.wait()  # its descriptors are closed already: it is all but gone
             await self._swept(self._strays)
         self._reap_strays()
+        while self._keepers:
+            os.close(self._keepers.pop())
 
     async def _swept(self, roots: Callable[[], list[int]]) -> None:
         done = anyio.Event()
