@@ -57,10 +57,16 @@ class SessionState:
         self._renew()
 
     def post_headers(self, ticket: Ticket) -> Sequence[tuple[str, str]]:
-        """Return the headers of a POST."""
+        """Return the headers of a POST.
+
+        Old servers ignore `Mcp-Method`; whoever stands before a new one looks for it in every
+        POST, the first of a handshake included (conformance suite, http-standard-headers).
+        """
+        headers = [*_POST, *self.common]
+        if ticket.method:
+            headers.append(("Mcp-Method", encode_value(ticket.method)))
         if not self.modern:
-            return (*_POST, *self.common)
-        headers = [*_POST, *self.common, ("Mcp-Method", encode_value(ticket.method))]
+            return headers
         if ticket.name:
             headers.append(("Mcp-Name", encode_value(ticket.name)))
         return (*headers, *ticket.headers)
