@@ -130,9 +130,14 @@ class Reason:
     place: Place
     effect: Effect
     errored: bool = False
+    _text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # written once, where the rule is made ready: each call that it permits records it
+        object.__setattr__(self, "_text", f'"{self.rule}" ({self.place})')
 
     def __str__(self) -> str:
-        return f'"{self.rule}" ({self.place})'
+        return self._text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,16 @@ from mcp_client.protocol.events import (
 )
 from mcp_client.protocol.limits import ClientLimits
 
-__all__ = ["Message", "as_object", "canonical", "classify", "decode", "encode", "read_message"]
+__all__ = [
+    "Message",
+    "as_object",
+    "canonical",
+    "classify",
+    "decode",
+    "encode",
+    "read_message",
+    "reread",
+]
 
 Message = ResponseReceived | ErrorReceived | RequestReceived | NotificationReceived | PeerViolation
 """What a frame can be before anybody asks whether it was expected."""
@@ -107,6 +116,11 @@ def encode(value: object, *, depth_max: int = NESTING_DEPTH_MAX) -> bytes:
 def canonical(decoded: object) -> bytes:
     """Return the canonical JSON text of what `decode` returned, without looking through it again."""
     return _to_text(decoded).encode()
+
+
+def reread(encoded: bytes) -> object:
+    """Return the value of what `encode` returned: what `decode` looks for cannot be in there."""
+    return _raw_decode(encoded.decode(), 0)[0]
 
 
 def as_object(value: object) -> Mapping[str, object] | None:

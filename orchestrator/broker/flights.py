@@ -60,16 +60,20 @@ class Draining:
 
 
 class CallFlight:
-    """A request that was handed to a client session under a permit."""
+    """A request that was handed to a client session under a permit.
 
-    __slots__ = ("_draining", "link", "pending", "permit")
+    `seen` is how often the client session had begun anew by then.
+    """
+
+    __slots__ = ("_draining", "link", "pending", "permit", "seen")
 
     def __init__(
-        self, *, permit: Permit, pending: PendingRequest, link: Link, draining: Draining
+        self, permit: Permit, pending: PendingRequest, link: Link, draining: Draining, seen: int
     ) -> None:
         self.permit = permit
         self.pending = pending
         self.link = link
+        self.seen = seen
         self._draining = draining
 
     def lapsed(self) -> DenyReason | None:

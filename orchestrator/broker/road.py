@@ -97,7 +97,10 @@ class Broker:
             try:
                 if snapshot is None or capability is None:
                     raise _nothing_there(wish)
-                content = await self._admit_and_send(wish, snapshot, capability)
+                try:
+                    content = await self._attempt(wish, snapshot, capability)
+                except _SessionForgottenError as forgotten:
+                    content = await self._once_more(wish, snapshot, capability, forgotten)
             except AuthorityError as error:
                 self._refused(wish, error, span)
                 raise
@@ -111,10 +114,49 @@ class Broker:
             self._ended(wish, _FAILED if content.is_error else _OK, _ANSWERED)
             return content
 
-    async def _admit_and_send(
+    async def _once_more(
+        self,
+        wish: Wish,
+        snapshot: CapabilitySnapshot,
+        capability: Capability,
+        forgotten: _SessionForgottenError,
+    ) -> UntrustedContent:
+        """Go the whole road again: the server had only forgotten its session.
+
+        Nothing of the first time counts the second time: it is a call anew (I15).
+        """
+        link, seen = forgotten.link, forgotten.seen
+        await self._renew(wish, snapshot, capability, link, seen, forgotten.error.delivery)
+        try:
+            return await self._attempt(wish, snapshot, capability)
+        except _SessionForgottenError as again:
+            raise _failed(wish, again.error) from again.error
+
+    async def _renew(
+        self,
+        wish: Wish,
+        snapshot: CapabilitySnapshot,
+        capability: Capability,
+        link: Link,
+        seen: int,
+        delivery: Delivery,
+    ) -> None:
+        try:
+            await link.session.renewal.renew(seen)
+        except McpError as error:
+            # it may have failed because authority ended: then that is what there is to say
+            self._gate.stamp(snapshot, capability)
+            raise _failed(wish, error, delivery) from error
+
+    async def _attempt(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
-        wish.take_arguments(self._limits, self._digest_arguments)
+        link = self._links.get(capability.ref.server)
+        if link is not None and link.session.renewal.is_due:
+            seen = link.session.renewal.count
+            await self._renew(wish, snapshot, capability, link, seen, Delivery.NOT_SENT)
+        if not wish.params:
+            wish.take_arguments(self._limits, self._digest_arguments)
         stamp = self._gate.stamp(snapshot, capability)
         decision = self._decide(wish, snapshot, capability)
         approval = None
@@ -154,6 +196,8 @@ class Broker:
         try:
             result = await pending.wait()
         except McpError as error:
+            if isinstance(error, SessionLostError) and error.delivery is Delivery.REFUSED:
+                raise _SessionForgottenError(error, flight.link, flight.seen) from error
             if error.delivery is Delivery.ANSWERED:  # an error is an answer too (I18)
                 _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
             raise _failed(wish, error) from error
@@ -218,13 +262,16 @@ class Broker:
             raise AuthorityError(
                 f"{wish.ref}: its server is not connected", reason=DenyReason.SERVER_DISCONNECTED
             )
+        seen = link.session.renewal.count
         try:
             pending = link.session.start(
                 "tools/call", wish.params, guard=permit, seconds=link.seconds
             )
+        except SessionLostError as error:
+            raise _SessionForgottenError(error, link, seen) from error
         except McpError as error:
             raise _failed(wish, error) from error
-        flight = CallFlight(permit, pending, link, self._draining)
+        flight = CallFlight(permit, pending, link, self._draining, seen)
         self._ledger.depart(flight)
         link.observer.expect(pending.id, wish.id, wish.ref.name)
         return flight
@@ -254,6 +301,16 @@ class Broker:
         self._audit.append(
             "call_ended", {"call": wish.id, "outcome": outcome, "delivery": delivery}
         )
+
+
+class _SessionForgottenError(Exception):
+    """The server turned the frame away because it had forgotten the session, or it was not sent."""
+
+    def __init__(self, error: SessionLostError, link: Link, seen: int) -> None:
+        super().__init__("the server has forgotten the session")
+        self.error = error
+        self.link = link
+        self.seen = seen
 
 
 def _nothing_there(wish: Wish) -> AuthorityError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from types import CoroutineType
+from typing import Any
 
 from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import CapabilitySnapshot
@@ -27,7 +29,7 @@ class AgentView:
         agent: AgentId,
         cell: Cell,
         snapshot: CapabilitySnapshot | None,
-        road: Callable[[AgentView, Call], Awaitable[UntrustedContent]],
+        road: Callable[[AgentView, Call], CoroutineType[Any, Any, UntrustedContent]],
     ) -> None:
         self.agent = agent
         self.cell = cell
@@ -39,9 +41,9 @@ class AgentView:
         """What the agent is shown, as it was admitted."""
         return self.snapshot.table.specs if self.snapshot is not None else ()
 
-    async def call(self, call: Call) -> UntrustedContent:
-        """Make one call. Raises AuthorityError or CallFailedError."""
-        return await self._road(self, call)
+    def call(self, call: Call) -> CoroutineType[Any, Any, UntrustedContent]:
+        """Make one call. Awaiting it raises AuthorityError or CallFailedError."""
+        return self._road(self, call)
 
     def require(self) -> None:
         """Raise AuthorityError if the agent's authority has ended; asked before model requests."""

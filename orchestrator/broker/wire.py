@@ -12,6 +12,7 @@ from orchestrator.authority.ledger import Cell
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.ports import AuditSink, Telemetry
+from orchestrator.telemetry.null import NO_TELEMETRY
 
 __all__ = ["Link", "WireObserver"]
 
@@ -27,16 +28,19 @@ class WireObserver:
         self._server = server
         self._audit = audit
         self._telemetry = telemetry
+        self._traced = telemetry is not NO_TELEMETRY
         self._calls: dict[int, tuple[CallId, str]] = {}
         self._dropped = 0
 
     def expect(self, request_id: int, call: CallId, target: str) -> None:
-        """Note whose call a request is, until `forget`."""
-        self._calls[request_id] = (call, target)
+        """Note whose call a request is, until `forget`. Only spans ask for it."""
+        if self._traced:
+            self._calls[request_id] = (call, target)
 
     def forget(self, request_id: int) -> None:
         """The call is over."""
-        self._calls.pop(request_id, None)
+        if self._traced:
+            self._calls.pop(request_id, None)
 
     def flushing(self) -> None:
         """Hand the record to the kernel. Raises AuthorityError if it cannot be kept."""
@@ -51,12 +55,14 @@ class WireObserver:
 
     def request_sent(self, request_id: int, method: str) -> None:
         """Open the client span: the first byte went out."""
-        call, target = self._calls.get(request_id, (None, ""))
-        self._telemetry.request_started(self._server, request_id, method, target, call)
+        if self._traced:
+            call, target = self._calls.get(request_id, (None, ""))
+            self._telemetry.request_started(self._server, request_id, method, target, call)
 
     def request_answered(self, request_id: int, method: str) -> None:
         """Close the client span as a success."""
-        self._telemetry.request_ended(self._server, request_id, "")
+        if self._traced:
+            self._telemetry.request_ended(self._server, request_id, "")
 
     def request_failed(self, request_id: int, method: str, error: Exception) -> None:
         """Close the client span as a failure, by our own name for it."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from mcp_client.protocol.errors import LocalProtocolError
-from mcp_client.protocol.jsonrpc import as_object, decode, encode
-from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.jsonrpc import as_object, encode, reread
 from orchestrator.broker.view import AgentView
 from orchestrator.core.calls import Call
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
@@ -19,17 +18,19 @@ from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 
-__all__ = ["Wish"]
+__all__ = ["Wish", "unknown"]
 
-_CLIENT_LIMITS: Final = ClientLimits()
+_TOOL: Final = CapabilityKind.TOOL.value
 _NAME_CHARS_MAX: Final = OrchestratorLimits().tool_name_chars_max
 
 
-@dataclass(slots=True, kw_only=True)
 class Wish:
     """One call of one agent. `take_arguments` fills in the rest, once and for all.
 
     Attributes:
+        id: the call's own name.
+        view: of the agent that wishes.
+        call: what it wishes.
         ref: what was wished for, by names of bounded length: for people and records.
         arguments: the canonical bytes; nothing encodes them again.
         params: the whole `params` member as it will go out.
@@ -37,21 +38,17 @@ class Wish:
         recorded: the keyed digest of the arguments, for the record.
     """
 
-    id: CallId
-    view: AgentView
-    call: Call
-    ref: CapabilityRef
-    arguments: bytes = b"{}"
-    params: bytes = b""
-    digest: str = ""
-    recorded: str = ""
+    __slots__ = ("arguments", "call", "digest", "id", "params", "recorded", "ref", "view")
 
-    @classmethod
-    def of(cls, call_id: CallId, view: AgentView, call: Call) -> Wish:
-        """Return the wish; its definition's digest is not known yet."""
-        server, tool = _bounded(call.server), _bounded(call.tool)
-        ref = CapabilityRef(ServerName(server), CapabilityKind.TOOL, tool, "")
-        return cls(id=call_id, view=view, call=call, ref=ref)
+    def __init__(self, call_id: CallId, view: AgentView, call: Call, ref: CapabilityRef) -> None:
+        self.id = call_id
+        self.view = view
+        self.call = call
+        self.ref = ref
+        self.arguments = b"{}"
+        self.params = b""
+        self.digest = ""
+        self.recorded = ""
 
     def take_arguments(
         self, limits: OrchestratorLimits, digest_arguments: Callable[[bytes], str]
@@ -63,7 +60,7 @@ class Wish:
             if not isinstance(wished, dict):
                 raise LocalProtocolError("arguments must be a JSON object")
             arguments = encode(wished, depth_max=limits.argument_depth_max)
-            name = encode(self.call.tool)
+            name = _name_text(self.call.tool)
         except LocalProtocolError as error:
             raise AuthorityError(f"{self.ref}: {error}", reason=DenyReason.BAD_ARGUMENTS) from error
         if len(arguments) > limits.argument_bytes_max:
@@ -73,21 +70,31 @@ class Wish:
                 reason=DenyReason.BAD_ARGUMENTS,
             )
         self.arguments = arguments
-        self.params = b'{"arguments":' + arguments + b',"name":' + name + b"}"
+        self.params = b'{"arguments":%b,"name":%b}' % (arguments, name)
         self.digest = hashlib.sha256(b"tools/call\0" + self.params).hexdigest()
         self.recorded = digest_arguments(arguments)
 
     @property
     def values(self) -> Mapping[str, object]:
         """The arguments as the server would read them: what policy and person judge."""
-        return as_object(decode(self.arguments, _CLIENT_LIMITS)) or {}
+        return as_object(reread(self.arguments)) or {}
 
     @property
     def origin(self) -> Origin:
         """Where the result comes from."""
-        return Origin(
-            server=self.ref.server, kind=self.ref.kind.value, name=self.ref.name, call=self.id
-        )
+        return Origin(server=self.ref.server, kind=_TOOL, name=self.ref.name, call=self.id)
+
+
+def unknown(call: Call) -> CapabilityRef:
+    """Return what names a call of something that is nowhere; its definition has no digest."""
+    return CapabilityRef(
+        ServerName(_bounded(call.server)), CapabilityKind.TOOL, _bounded(call.tool), ""
+    )
+
+
+@lru_cache(maxsize=1024)  # of names in snapshots, which are bounded
+def _name_text(tool: str) -> bytes:
+    return encode(tool)
 
 
 def _bounded(name: str) -> str:
