@@ -35,6 +35,7 @@ from orchestrator.sessions.entries import (
 from orchestrator.sessions.fingerprints import CommandLine, Digests
 from orchestrator.sessions.interpolation import InterpolationError, Variables, variables_in
 from orchestrator.sessions.reading import TooLargeError, read_regular
+from orchestrator.sessions.remote import RemoteTexts, fault_of, read_remote
 
 __all__ = [
     "OUT_VARIABLE",
@@ -72,7 +73,9 @@ _KNOWN: Final = frozenset(
         "protocol", "timeout", "type",
     }
 )  # fmt: skip
+_STARTED: Final = frozenset({"args", "command", "cwd", "env"})
 _REMOTE: Final = frozenset({"auth", "headers", "headersHelper", "httpUrl", "oauth", "url"})
+_LOGIN: Final = ("auth", "oauth")
 _WIDENING: Final = frozenset(
     {"alwaysAllow", "autoApprove", "autoApproveTools", "default_tools_approval_mode", "trust"}
 )
@@ -214,14 +217,19 @@ class _Reading:
         if len(args) > WORDS_MAX or len(env) > WORDS_MAX:
             raise table.error(f"more than {WORDS_MAX} arguments or variables")
         options = self._options()
+        started = transport is ServerTransport.STDIO
+        remote = RemoteTexts(url="", headers={}) if started else read_remote(table)
         texts = (command, *args, *env.values(), cwd)
         # First, since no text that has no canonical form may reach a path or a program.
         raw_digest = self._raw_digest()
         expanded = [self._expand(text) for text in texts]
+        reached = remote.expanded([self._expand(text) for text in remote.texts])
         folder = self._source.project / expanded[-1]
         command_line = None
         files: tuple[tuple[str, str], ...] = ()
-        if self._source.origin is Origin.PROJECT:
+        if not started:
+            self._check_remote(remote, reached)
+        elif self._source.origin is Origin.PROJECT:
             search = env.get("PATH") and expanded[1 + len(args) + list(env).index("PATH")]
             command_line = self._command_line(texts, expanded, folder, search)
             if not self._is_too_long((*env, *texts)):
@@ -232,7 +240,7 @@ class _Reading:
             name=self._name,
             transport=transport,
             state=state,
-            problem=None if ready else self._problem or self._state_error(state, transport),
+            problem=None if ready else self._problem or self._state_error(state),
             origin=self._source.origin,
             where=table.where(),
             raw=table.value,
@@ -243,12 +251,14 @@ class _Reading:
             args=tuple(expanded[1 : 1 + len(args)]) if ready else (),
             env=dict(zip(env, expanded[1 + len(args) : -1], strict=True)) if ready else {},
             cwd=folder,
+            url=reached.url if ready else "",
+            headers=reached.headers if ready else {},
             files=files,
             command_line=command_line if ready else None,
             variables=tuple(
                 dict.fromkeys(
                     name
-                    for text in texts
+                    for text in (*texts, *remote.texts)
                     for name in variables_in(text)
                     if name != OUT_VARIABLE  # the run's, not the person's
                 )
@@ -287,7 +297,8 @@ class _Reading:
         return "add the key " + " or ".join(repr(name) for name in wanted)
 
     def _look_at_keys(self, transport: ServerTransport) -> None:
-        known = _KNOWN if transport is ServerTransport.STDIO else _KNOWN | _REMOTE
+        started = transport is ServerTransport.STDIO
+        known = _KNOWN if started else (_KNOWN - _STARTED) | _REMOTE
         for name in self._table:
             if name in _WIDENING:
                 self._warn(
@@ -303,6 +314,12 @@ class _Reading:
                         name,
                         fix="remove the key, and forbid in a policy what must not be called",
                     )
+            elif name in _LOGIN and not started:
+                self._warn(
+                    name,
+                    f"{name!r} of server {self._name} is ignored: this version logs in nowhere",
+                    "send what the server wants in a header",
+                )
             elif name not in known:
                 self._warnings.append(_unknown(self._table, name, known))
 
@@ -377,12 +394,19 @@ class _Reading:
             return ""
         return expanded
 
+    def _check_remote(self, remote: RemoteTexts, reached: RemoteTexts) -> None:
+        if self._source.origin is Origin.PROJECT:
+            self._is_too_long((*remote.headers, *remote.texts))
+        fault = "" if self._problem is not None else fault_of(self._name, reached)
+        if fault:
+            self._spoil(f"server {self._name}: {fault}")
+
     def _is_too_long(self, texts: Sequence[str]) -> bool:
         if sum(map(len, texts)) <= ENTRY_CHARS_MAX:
             return False
         self._spoil(
             f"server {self._name} has more than {ENTRY_CHARS_MAX} characters of command, "
-            "arguments and variables, more than anybody reads before approving it",
+            "arguments, variables and headers, more than anybody reads before approving it",
             fix="put it into a script of the project",
         )
         return True
@@ -425,19 +449,21 @@ class _Reading:
         if table.flag("disabled", default=False) or not table.flag("enabled", default=True):
             self._problem = None
             return EntryState.DISABLED
-        if transport is not ServerTransport.STDIO:
+        if transport is not ServerTransport.STDIO and "headersHelper" in table:
             self._problem = None
             return EntryState.UNSUPPORTED
         return EntryState.READY if self._problem is None else EntryState.CONFIG_ERROR
 
-    def _state_error(self, state: EntryState, transport: ServerTransport) -> ConfigError:
+    def _state_error(self, state: EntryState) -> ConfigError:
         disabled = state is EntryState.DISABLED
         return ConfigError(
             f"server {self._name} is disabled"
             if disabled
-            else f"server {self._name} is reached by {transport.value}, which this version cannot",
+            else f"server {self._name} has its headers from a program, which this version cannot do",
             code="E-SERVER-DISABLED" if disabled else "E-SERVER-UNSUPPORTED",
-            fix="remove 'disabled'" if disabled else "use a server that is started by a command",
+            fix="remove 'disabled'"
+            if disabled
+            else "write them as 'headers', with ${…} for secrets",
             where=self._table.where(),
         )
 

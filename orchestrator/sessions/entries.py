@@ -86,6 +86,8 @@ class ServerEntry:
         args: its arguments, expanded.
         env: variables for it beside the usual few, expanded.
         cwd: its folder; the project's where the entry names none.
+        url: where it is, expanded; empty if it is started.
+        headers: what is sent to it with every request, expanded.
         timeout_seconds: for one call; None takes the session's.
         raw: the entry as it stands in the file, unexpanded.
         digest: SHA-256 over the label, `raw` and the files that the command names (project's only).
@@ -106,6 +108,8 @@ class ServerEntry:
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: Path
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     timeout_seconds: float | None = None
     description_trust: DescriptionTrust = DescriptionTrust.ASK
     isolate: Isolation = Isolation.SESSION
@@ -186,22 +190,12 @@ def refuse_changed(entry: ServerEntry) -> None:
 
 
 def server_item(entry: ServerEntry) -> Item:
-    """Return what a person approves: all that stands in the file, and what it would run.
+    """Return what a person approves: all that stands in the file, and what it would run or reach.
 
     Values of variables are shown as the file has them: who can read the prompt can read the file,
     and a value may decide what is run. What `${…}` stands for is not shown: that is the person's.
     """
-    raw_args = cast("list[str]", entry.raw.get("args", []))
-    env = cast("Mapping[str, str]", entry.raw.get("env", {}))
-    lines = ["runs: " + shlex.join([str(entry.raw.get("command", "")), *raw_args])]
-    if entry.command_line is not None:
-        program = entry.command_line.resolve()
-        lines.append(f"program: {program or 'not found in the PATH that it would be started with'}")
-    if "cwd" in entry.raw:
-        lines.append(f"in: {entry.raw['cwd']}")
-    for name, value in env.items():
-        mark = " (MAY DECIDE WHICH CODE IS RUN)" if loads_code(name) else ""
-        lines.append(f"sets{mark}: {name}={shlex.quote(value)}")
+    lines = _started(entry) if entry.transport is ServerTransport.STDIO else _reached(entry)
     if entry.variables:
         lines.append("reads your variables: " + ", ".join(entry.variables))
     for path, digest in entry.files:
@@ -216,3 +210,27 @@ def server_item(entry: ServerEntry) -> Item:
         origin=entry.origin,
         description_lines=tuple(lines),
     )
+
+
+def _started(entry: ServerEntry) -> list[str]:
+    raw_args = cast("list[str]", entry.raw.get("args", []))
+    env = cast("Mapping[str, str]", entry.raw.get("env", {}))
+    lines = ["runs: " + shlex.join([str(entry.raw.get("command", "")), *raw_args])]
+    if entry.command_line is not None:
+        program = entry.command_line.resolve()
+        lines.append(f"program: {program or 'not found in the PATH that it would be started with'}")
+    if "cwd" in entry.raw:
+        lines.append(f"in: {entry.raw['cwd']}")
+    for name, value in env.items():
+        mark = " (MAY DECIDE WHICH CODE IS RUN)" if loads_code(name) else ""
+        lines.append(f"sets{mark}: {name}={shlex.quote(value)}")
+    return lines
+
+
+def _reached(entry: ServerEntry) -> list[str]:
+    url = str(entry.raw.get("httpUrl", entry.raw.get("url", "")))
+    headers = cast("Mapping[str, str]", entry.raw.get("headers", {}))
+    lines = [f"connects to: {url}"]
+    if not url.isascii() or "xn--" in url.lower():
+        lines.append("NOT ALL OF THIS ADDRESS IS PLAIN LETTERS: it may look like another")
+    return lines + [f"sends with every request: {name}: {value}" for name, value in headers.items()]

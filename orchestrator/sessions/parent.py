@@ -33,7 +33,7 @@ from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.agents import OneOffSubagent, agent_cell
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.ports import SessionPorts
-from orchestrator.sessions.servers import ServerConnection, ServerState, stdio_spec
+from orchestrator.sessions.servers import ServerConnection, ServerState, server_source
 from policies import PolicySet, Principal
 
 __all__ = ["PARENT", "ParentSession"]
@@ -55,7 +55,7 @@ class ParentSession:
         limits: OrchestratorLimits,
         builtins: Sequence[BuiltinTool] = (list_capabilities,),
         prices: Mapping[str, Price] | None = None,
-        reach: Callable[[ServerEntry], ServerSource] = stdio_spec,
+        reach: Callable[[ServerEntry], ServerSource] = server_source,
     ) -> None:
         self._entries = tuple(servers)
         self._policy = policy

@@ -31,10 +31,11 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
-from orchestrator.sessions.entries import ServerEntry, refuse_changed
+from orchestrator.sessions.entries import ServerEntry, ServerTransport, refuse_changed
 from orchestrator.sessions.ports import SessionPorts
+from orchestrator.sessions.remote import http_spec
 
-__all__ = ["ServerConnection", "ServerState", "stdio_spec"]
+__all__ = ["ServerConnection", "ServerState", "server_source"]
 
 CHANGED_NAMES_MAX: Final = 100
 """Names of changed tools in one record; the others are counted."""
@@ -62,7 +63,7 @@ class ServerConnection:
 
     Attributes:
         entry: its configuration: approved, expanded, within bounds.
-        reach: returns how it is reached: by a child process, unless a test has another way.
+        reach: returns how it is reached: as its entry says, unless a test has another way.
         host: what all connections of the session share.
         seconds: what one call may take.
         cell: in force as long as this incarnation may be spoken to.
@@ -236,8 +237,10 @@ def _aborted(name: ServerName) -> McpError:
     )
 
 
-def stdio_spec(entry: ServerEntry) -> ServerSpec:
-    """Return how a server of a servers file is reached: as a child process."""
+def server_source(entry: ServerEntry) -> ServerSource:
+    """Return how a server of a servers file is reached: as a child process, or by its URL."""
+    if entry.transport is not ServerTransport.STDIO:
+        return http_spec(entry)
     return ServerSpec(
         name=entry.name,
         command=entry.command,

@@ -238,7 +238,7 @@ def test_the_servers_file_shown_is_read_as_the_page_says(tmp_path: Path):
 
     assert {entry.name: entry.state for entry in found.entries} == {
         "git": EntryState.READY,
-        "web": EntryState.UNSUPPORTED,
+        "web": EntryState.READY,
         "old": EntryState.DISABLED,
     }
     assert found.warnings == ()

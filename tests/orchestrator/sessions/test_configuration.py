@@ -152,19 +152,6 @@ def test_a_missing_variable_makes_the_entry_unusable_and_says_where() -> None:
     assert entry.args == ()
 
 
-@pytest.mark.parametrize("kind", ["http", "streamable-http", "sse", None])
-def test_a_remote_entry_is_unsupported_and_stops_no_other(kind: str | None) -> None:
-    remote: dict[str, object] = {"url": "https://x.example/mcp", "headers": {}}
-    if kind:
-        remote["type"] = kind
-
-    entries = read({"far": remote, "git": {"command": "x"}}).entries
-
-    assert [entry.state for entry in entries] == [EntryState.UNSUPPORTED, EntryState.READY]
-    assert why(entries[0]).code == "E-SERVER-UNSUPPORTED"
-    assert "x.example" not in why(entries[0]).message
-
-
 @pytest.mark.parametrize("switch", [{"disabled": True}, {"enabled": False}])
 def test_a_disabled_entry_stands_there_as_such(switch: dict[str, object]) -> None:
     entry = one({"command": "x", "args": ["${NONE}"], **switch})
@@ -312,7 +299,9 @@ def test_a_widening_key_is_ignored_and_warned_of(key: str) -> None:
 
 
 def test_a_known_key_is_not_warned_of() -> None:
-    assert read({"git": {"command": "x"}, "far": {"url": "u", "oauth": {}}}).warnings == ()
+    far: Mapping[str, object] = {"url": "https://x.example/", "headers": {}, "type": "http"}
+
+    assert read({"git": {"command": "x"}, "far": far}).warnings == ()
 
 
 # -------------------------------------------------------------------------- profile and project
