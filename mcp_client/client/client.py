@@ -9,6 +9,7 @@ import anyio
 from mcp_client.client.completion import CompletionSurface
 from mcp_client.client.prompts import PromptSurface
 from mcp_client.client.resources import ResourceSurface
+from mcp_client.client.skills import SkillSurface
 from mcp_client.client.tools import ToolSurface
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.capabilities import ServerCapabilities
@@ -17,13 +18,14 @@ from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.events import ListKind
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.logs import LogLevel, LogMessage
+from mcp_client.protocol.modern_connection import ModernConnection
 from mcp_client.protocol.roots import Root, check_roots
-from mcp_client.session import ClientSession
+from mcp_client.session import ClientSession, ask
 
 __all__ = ["Client"]
 
 
-class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface):
+class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface, SkillSurface):
     """One connection to one server, after its handshake.
 
     What the server says of itself is untrusted and bounded. Errors are those of
@@ -53,6 +55,7 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface):
         self._on_list_changed = on_list_changed
         self._gone = anyio.Event()
         session.on_lost = self._lost
+        session.bulletin.on_notice = session.dialect.cache.notified
         session.bulletin.on_list_changed = self._list_changed
         session.bulletin.on_log = on_log
 
@@ -88,7 +91,11 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface):
 
     async def ping(self, *, seconds: float | None = None) -> None:
         """Return once the server has answered a ping."""
-        if as_object(await self._ask("ping", {}, seconds=seconds)) is None:
+        # a version without a handshake has no ping, and one question that every server answers
+        is_modern = isinstance(self.session.connection, ModernConnection)
+        method = "server/discover" if is_modern else "ping"
+        result = await ask(self.session, method, b"{}", seconds=seconds)
+        if as_object(result) is None:
             raise self._broken("a result is an object")
 
     async def set_log_level(
@@ -96,9 +103,18 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface):
     ) -> None:
         """Have the server send log messages of this level and above.
 
+        Since 2026-07-28 each request says so from now on, and nothing is sent for it.
+
         Raises LocalProtocolError if it has not declared that it does.
         """
-        await self._ask("logging/setLevel", {"level": level.value}, guard=guard, seconds=seconds)
+        session = self.session
+        if not isinstance(session.connection, ModernConnection):
+            params = {"level": level.value}
+            await self._ask("logging/setLevel", params, guard=guard, seconds=seconds)
+        elif session.connection.capabilities.logging:
+            session.log_level = level
+        else:
+            raise self._wrong("the server has not declared that it logs")
 
     def set_roots(self, roots: Iterable[Root]) -> None:
         """Grant the server these roots and no others, and tell it if they have changed.
@@ -119,6 +135,11 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface):
         assert self.session.lost is not None
         return self.session.lost
 
+    def begin(self) -> None:
+        """Ask for the notices that have to be asked for. Nobody waits for them."""
+        if isinstance(self.session.connection, ModernConnection):
+            self.listener.begin()
+
     def begin_anew(self, epoch: int) -> None:
         """The server had forgotten the session, and a new one has begun: nothing listed holds."""
         self.epoch = epoch
@@ -134,6 +155,7 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface):
     def _lost(self) -> None:
         self._gone.set()
         self._updates.end()
+        self.listener.close()
         for changes in (self._tools_changed, self._resources_changed, self._prompts_changed):
             changes.tell()
 

@@ -14,6 +14,7 @@ from mcp_client.client.http_source import HttpSpec
 from mcp_client.client.spec import Host, ServerSource
 from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard
+from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.errors import CallTimeoutError
 from mcp_client.protocol.events import ListKind
 from mcp_client.protocol.http_errors import HttpStatusError
@@ -45,6 +46,7 @@ async def connect(
     handlers: Handlers = NO_HANDLERS,
     on_list_changed: Callable[[ListKind], object] | None = None,
     on_log: Callable[[LogMessage], object] | None = None,
+    dialect: Dialect | None = None,
     host: Host | None = None,
 ) -> AsyncGenerator[Client]:
     """Start or reach a server, complete the handshake, and yield the client of this connection.
@@ -64,6 +66,8 @@ async def connect(
         on_list_changed: called in a step of its own after the server told that a list of its has
             changed, once for all that it told before that step.
         on_log: called with the server's log messages, in steps of their own, within a rate.
+        dialect: which versions and extensions are spoken: by default those that begin with a
+            handshake, others where the server names nothing else, and no extension.
         host: shared with other connections; one of its own if None.
 
     Raises StartError, HandshakeError, UnsupportedVersionError, ServerGoneError, HttpStatusError,
@@ -83,6 +87,7 @@ async def connect(
                 server=source.name,
                 cancel_guard=cancel_guard,
                 handlers=handlers,
+                dialect=dialect,
             )
             client = Client(
                 session, epoch=next(shared.epochs), on_list_changed=on_list_changed, on_log=on_log
@@ -93,6 +98,7 @@ async def connect(
                 async with _handling(session, handlers):
                     await _open(session, limits.initialize_seconds_max)
                     is_open = True
+                    client.begin()
                     yield client
                 return
             except HttpStatusError as error:

@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from mcp_client.client.changes import Changes
+from mcp_client.client.rounds import Exchange
 from mcp_client.client.surface import Surface
 from mcp_client.ports import SendGuard
+from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.items import Quarantined
+from mcp_client.protocol.mrtr import InputRequired
 from mcp_client.protocol.prompts import Prompt, PromptResult, read_prompt, read_prompt_result
 from mcp_client.session import ClientSession
 
@@ -55,6 +58,7 @@ class PromptSurface(Surface):
         *,
         guard: SendGuard | None = None,
         seconds: float | None = None,
+        declares: ClientCapabilities | None = None,
     ) -> PromptResult:
         """Have the server fill in a prompt, and return its messages, checked one by one.
 
@@ -63,6 +67,9 @@ class PromptSurface(Surface):
             arguments: texts. Whether one is unknown or missing is the server's to judge.
             guard: leave to send this one frame; the connection's if None.
             seconds: see `ClientSession.start`.
+            declares: see `ClientSession.start`.
+
+        Raises InputRequiredError if the server has questions and the leave is for one frame.
         """
         given = arguments or {}
         texts: list[object] = [*given.keys(), *given.values()]
@@ -73,7 +80,22 @@ class PromptSurface(Surface):
         params: dict[str, object] = {"name": name}
         if given:
             params["arguments"] = dict(given)
-        result = await self._ask("prompts/get", params, guard=guard, seconds=seconds)
+        result = await self._ask(
+            "prompts/get", params, guard=guard, seconds=seconds, declares=declares
+        )
+        return read_prompt_result(result, self.session.limits, server=self.server)
+
+    async def continue_prompt(
+        self,
+        required: InputRequired,
+        answers: Mapping[str, object],
+        *,
+        guard: SendGuard | None = None,
+        seconds: float | None = None,
+    ) -> PromptResult:
+        """Go on with `get_prompt` where the server had questions: see `ToolSurface.continue_call`."""
+        how = Exchange(guard=guard, seconds=seconds)
+        result = await self._continue("prompts/get", required, answers, how)
         return read_prompt_result(result, self.session.limits, server=self.server)
 
     def prompt_changes(self) -> AsyncIterator[None]:

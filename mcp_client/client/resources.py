@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 import anyio
 
 from mcp_client.client.changes import Changes
+from mcp_client.client.listening import Listener
+from mcp_client.client.rounds import Exchange
 from mcp_client.client.surface import Surface
 from mcp_client.ports import SendGuard
+from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.items import Quarantined
+from mcp_client.protocol.modern_connection import ModernConnection
+from mcp_client.protocol.mrtr import InputRequired
 from mcp_client.protocol.resources import (
     Resource,
     ResourceRead,
@@ -48,6 +53,7 @@ class ResourceSurface(Surface):
         super().__init__(session)
         self._resources_changed = Changes(session)
         self._updates = _Updates(session)
+        self.listener = Listener(session)
         session.bulletin.on_resource_updated = self._updates.tell
 
     async def list_resources(self) -> ResourceListing:
@@ -85,15 +91,36 @@ class ResourceSurface(Surface):
         return TemplateListing(found.items, found.quarantined)
 
     async def read_resource(
-        self, uri: str, *, guard: SendGuard | None = None, seconds: float | None = None
+        self,
+        uri: str,
+        *,
+        guard: SendGuard | None = None,
+        seconds: float | None = None,
+        declares: ClientCapabilities | None = None,
     ) -> ResourceRead:
         """Have the server read a resource, and return its contents, checked part by part.
 
-        Raises ResourceNotFoundError if the server says that there is none. The URI is the
-        server's own: nobody but the server resolves it, whatever its scheme.
+        Raises ResourceNotFoundError if the server says that there is none, InputRequiredError if
+        it has questions and the leave is for one frame. The URI is the server's own: nobody but
+        the server resolves it, whatever its scheme.
         """
         self._check(uri)
-        result = await self._ask("resources/read", {"uri": uri}, guard=guard, seconds=seconds)
+        result = await self._ask(
+            "resources/read", {"uri": uri}, guard=guard, seconds=seconds, declares=declares
+        )
+        return read_resource_result(result, self.session.limits, server=self.server)
+
+    async def continue_read(
+        self,
+        required: InputRequired,
+        answers: Mapping[str, object],
+        *,
+        guard: SendGuard | None = None,
+        seconds: float | None = None,
+    ) -> ResourceRead:
+        """Go on with `read_resource` where the server had questions: see `ToolSurface.continue_call`."""
+        how = Exchange(guard=guard, seconds=seconds)
+        result = await self._continue("resources/read", required, answers, how)
         return read_resource_result(result, self.session.limits, server=self.server)
 
     @property
@@ -121,7 +148,7 @@ class ResourceSurface(Surface):
         # an update may come right behind the answer
         subscribed.add(uri)
         try:
-            await self._ask("resources/subscribe", {"uri": uri}, guard=guard, seconds=seconds)
+            await self._tell_subscribed("resources/subscribe", uri, guard, seconds)
         except BaseException:
             subscribed.discard(uri)
             raise
@@ -132,7 +159,19 @@ class ResourceSurface(Surface):
         """Have the server tell no more. Updates are ignored from now on, whatever it answers."""
         self._check(uri)
         self.session.bulletin.subscribed.discard(uri)
-        await self._ask("resources/unsubscribe", {"uri": uri}, guard=guard, seconds=seconds)
+        await self._tell_subscribed("resources/unsubscribe", uri, guard, seconds)
+
+    async def _tell_subscribed(
+        self, method: str, uri: str, guard: SendGuard | None, seconds: float | None
+    ) -> None:
+        if not isinstance(self.session.connection, ModernConnection):
+            await self._ask(method, {"uri": uri}, guard=guard, seconds=seconds)
+            return
+        # since 2026-07-28 one stream of notices says all that is wanted
+        await self.listener.renew(guard=guard)
+        wanted = uri in self.session.bulletin.subscribed
+        if wanted and uri not in self.listener.granted.resources:
+            raise self._broken("the server does not tell about this resource")
 
     def resource_updates(self) -> AsyncIterator[str]:
         """Return an iterator over subscribed URIs of which the server told that they changed.

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar, cast
 
+from mcp_client.client.rounds import Exchange, continue_exchange, run_exchange
 from mcp_client.ports import SendGuard
-from mcp_client.protocol.errors import CallTimeoutError, Delivery, PeerError, RemoteProtocolError
+from mcp_client.protocol.declaration import ClientCapabilities
+from mcp_client.protocol.errors import (
+    CallTimeoutError,
+    Delivery,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+)
 from mcp_client.protocol.items import Item, Quarantined
 from mcp_client.protocol.jsonrpc import as_object, canonical, encode
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.mrtr import InputRequired
 from mcp_client.protocol.peer_requests import INVALID_PARAMS
-from mcp_client.session import ClientSession, ask
+from mcp_client.session import ClientSession
 
 __all__ = ["Listed", "Surface"]
 
@@ -36,11 +45,28 @@ class Surface:
         *,
         guard: SendGuard | None = None,
         seconds: float | None = None,
+        declares: ClientCapabilities | None = None,
     ) -> object:
-        """Send one request, under the connection's own guard if it has none, and return its result."""
-        session = self.session
-        encoded = encode(params, depth_max=session.limits.nesting_depth_max)
-        return await ask(session, method, encoded, guard=guard, seconds=seconds)
+        """Send one request, under the connection's own guard if it has none, and return its result.
+
+        See `run_exchange` for what happens to questions of the server.
+        """
+        how = Exchange(guard=guard, seconds=seconds, declares=declares)
+        return await run_exchange(self.session, method, self._encode(params), how)
+
+    async def _continue(
+        self, method: str, required: InputRequired, answers: Mapping[str, object], how: Exchange
+    ) -> object:
+        if required.method != method:
+            raise LocalProtocolError(
+                "the questions belong to a request of another kind",
+                server=self.server,
+                stage="send",
+            )
+        return await continue_exchange(self.session, required, answers, how)
+
+    def _encode(self, params: Mapping[str, object]) -> bytes:
+        return encode(params, depth_max=self.session.limits.nesting_depth_max)
 
     async def _list(
         self,
@@ -66,6 +92,7 @@ class Surface:
             except PeerError as error:
                 if is_last or not found.pages or error.code != INVALID_PARAMS:
                     raise
+                self.session.dialect.cache.drop_methods(method)
             else:
                 return found
         raise AssertionError("the second time either returns or raises")
@@ -122,6 +149,9 @@ class Surface:
                 delivery=Delivery.ANSWERED,
             )
         return min(left, self.session.limits.request_seconds_max)
+
+    def _wrong(self, detail: str) -> LocalProtocolError:
+        return LocalProtocolError(detail, server=self.server, stage="send")
 
     def _broken(self, detail: str) -> RemoteProtocolError:
         return RemoteProtocolError(

@@ -6,15 +6,19 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from mcp_client.client.changes import Changes
-from mcp_client.client.surface import Surface
+from mcp_client.client.rounds import Exchange, answer_inputs, run_exchange
+from mcp_client.client.tasks import TaskSurface
+from mcp_client.client.tool_reading import ToolReader
 from mcp_client.ports import SendGuard
-from mcp_client.protocol.errors import LocalProtocolError
+from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.items import Quarantined
-from mcp_client.protocol.jsonrpc import encode
+from mcp_client.protocol.modern_errors import HeaderMismatchError
+from mcp_client.protocol.mrtr import InputRequired
 from mcp_client.protocol.progress import Progress
 from mcp_client.protocol.results import ToolResult, read_tool_result
-from mcp_client.protocol.tools import Tool, read_tool
-from mcp_client.session import ClientSession, ask
+from mcp_client.protocol.tasks import Task, TaskCreatedError, ToolTasks
+from mcp_client.protocol.tools import Tool
+from mcp_client.session import ClientSession
 
 __all__ = ["ToolListing", "ToolSurface"]
 
@@ -27,7 +31,7 @@ class ToolListing:
     quarantined: tuple[Quarantined, ...]
 
 
-class ToolSurface(Surface):
+class ToolSurface(TaskSurface):
     """The part of `Client` that deals with tools."""
 
     def __init__(self, session: ClientSession) -> None:
@@ -44,13 +48,16 @@ class ToolSurface(Surface):
         session = self.session
         if not session.connection.capabilities.tools:
             return ToolListing((), ())
+        reader = ToolReader(session)
         found = await self._list(
             "tools/list",
             "tools",
-            read_tool,
+            reader.read,
             lambda tool: tool.name,
             count_max=session.limits.tools_max,
         )
+        session.mirror.learn(reader.marks)
+        self._tool_tasks = reader.tasks
         return ToolListing(found.items, found.quarantined)
 
     async def call_tool(
@@ -61,6 +68,7 @@ class ToolSurface(Surface):
         guard: SendGuard | None = None,
         seconds: float | None = None,
         on_progress: Callable[[Progress], object] | None = None,
+        declares: ClientCapabilities | None = None,
     ) -> ToolResult:
         """Call a tool and return its checked result; a tool's own failure is a result.
 
@@ -70,17 +78,66 @@ class ToolSurface(Surface):
             guard: leave to send this one frame; the connection's if None.
             seconds: see `ClientSession.start`.
             on_progress: see `ClientSession.start`.
+            declares: see `ClientSession.start`.
+
+        With a guard, whatever takes further frames is the caller's: InputRequiredError if the
+        server has questions, TaskCreatedError if the call became a task, HeaderMismatchError if
+        the tools have changed. Without one all that goes on under the connection's own guard.
         """
-        session = self.session
         if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise LocalProtocolError("arguments are an object", server=session.server, stage="send")
-        params = encode(
-            {"arguments": dict(arguments), "name": name}, depth_max=session.limits.nesting_depth_max
-        )
-        result = await ask(
-            session, "tools/call", params, guard=guard, seconds=seconds, on_progress=on_progress
-        )
-        return read_tool_result(result, session.limits, server=session.server)
+            raise self._wrong("arguments are an object")
+        if self._tool_tasks.get(name) is ToolTasks.REQUIRED:
+            if guard is not None:
+                raise self._wrong("this tool is called as a task only: see begin_task")
+            return await self.follow_task(await self.begin_task(name, arguments), seconds=seconds)
+        params = self._encode({"arguments": dict(arguments), "name": name})
+        how = Exchange(guard=guard, seconds=seconds, on_progress=on_progress, declares=declares)
+        try:
+            outcome = await run_exchange(self.session, "tools/call", params, how)
+        except HeaderMismatchError:
+            if guard is not None:
+                raise
+            # MCP 2026-07-28, Streamable HTTP: the tools have changed, and with them their headers
+            self.session.dialect.cache.drop_methods("tools/list")
+            await self.list_tools()
+            outcome = await run_exchange(self.session, "tools/call", params, how)
+        return await self._outcome(outcome, how)
+
+    async def continue_call(
+        self,
+        required: InputRequired,
+        answers: Mapping[str, object],
+        *,
+        guard: SendGuard | None = None,
+        seconds: float | None = None,
+        on_progress: Callable[[Progress], object] | None = None,
+    ) -> ToolResult:
+        """Go on with `call_tool` where the server had questions: a request of its own, decided anew.
+
+        Args:
+            required: what InputRequiredError brought.
+            answers: a result for every question, by the server's names; `answer_inputs` makes them.
+            guard: leave to send this one frame; the connection's if None.
+            seconds: see `ClientSession.start`.
+            on_progress: see `ClientSession.start`.
+        """
+        how = Exchange(guard=guard, seconds=seconds, on_progress=on_progress)
+        outcome = await self._continue("tools/call", required, answers, how)
+        return await self._outcome(outcome, how)
+
+    async def answer_inputs(self, required: InputRequired) -> Mapping[str, object]:
+        """Return the handlers' answers to a server's questions. Nothing is sent.
+
+        Raises InputRefusedError if one was not answered: the request then ends here.
+        """
+        return await answer_inputs(self.session, required.requests, required.declared)
+
+    async def _outcome(self, outcome: object, how: Exchange) -> ToolResult:
+        if isinstance(outcome, Task):
+            if how.guard is not None:
+                raise TaskCreatedError(outcome, server=self.server)
+            return await self.follow_task(outcome)
+        return read_tool_result(outcome, self.session.limits, server=self.server)
 
     def tool_changes(self) -> AsyncIterator[None]:
         """Return an iterator that goes on each time that the tools have to be listed again.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -64,9 +64,18 @@ class ResponseCache:
         self._bounds = bounds
         self._kept: OrderedDict[tuple[str, str, bytes], _Kept] = OrderedDict()
         self._bytes = 0
+        self._drops: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def stamp(self, method: str) -> int:
+        """Return a number that changes whenever the answers to a method are dropped.
+
+        Taken before a question is sent, and handed in with its answer: one that was on its way
+        when it became stale is not kept.
+        """
+        return self._drops[method]
 
     def find(
         self, method: str, params: bytes, *, credential: str, now: float
@@ -90,11 +99,20 @@ class ResponseCache:
         return None
 
     def keep(
-        self, method: str, params: bytes, result: object, *, credential: str, now: float
+        self,
+        method: str,
+        params: bytes,
+        result: object,
+        *,
+        credential: str,
+        now: float,
+        stamp: int | None = None,
     ) -> bool:
         """Keep an answer if its server allows it. Returns whether it was kept."""
         members = as_object(result)
         if members is None or method not in CACHEABLE or not credential:
+            return False
+        if stamp is not None and stamp != self._drops[method]:
             return False
         ttl, scope = members.get("ttlMs"), members.get("cacheScope")
         if members.get("resultType", "complete") != "complete" or type(ttl) is not int or ttl <= 0:
@@ -121,6 +139,7 @@ class ResponseCache:
 
     def drop_methods(self, *methods: str) -> None:
         """Drop all answers to some methods: of a listing whose cursor is no longer known, say."""
+        self._drops.update(methods)
         for key in [key for key in self._kept if key[1] in methods]:
             self._drop(key)
 

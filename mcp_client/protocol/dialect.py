@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mcp_client.protocol.caching import ResponseCache
 from mcp_client.protocol.eras import EraMemory, Opening
+from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.extensions import SKILLS, TASKS, Settings
 from mcp_client.protocol.modern_limits import ModernLimits
 
 __all__ = ["Dialect"]
+
+
+def _new_cache() -> ResponseCache:
+    return ResponseCache(ModernLimits())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +29,10 @@ class Dialect:
         bounds: the bounds of all that.
         memory: what the server turned out to speak. A configuration that is loaded anew, or
             belongs to another authority, gets a new one.
+        credential: stands for whoever answers are kept for: another login is another one.
+        cache: answers kept for their time to live.
+
+    Raises LocalProtocolError for an empty credential.
     """
 
     opening: Opening = Opening.LEGACY_FIRST
@@ -30,6 +40,12 @@ class Dialect:
     skills: bool = False
     bounds: ModernLimits = field(default_factory=ModernLimits)
     memory: EraMemory = field(default_factory=EraMemory, compare=False)
+    credential: str = "connection"
+    cache: ResponseCache = field(default_factory=_new_cache, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.credential:
+            raise LocalProtocolError("a credential is named by something", stage="start")
 
     @property
     def offers(self) -> Mapping[str, Settings]:

@@ -95,6 +95,7 @@ _REQUESTS: Final[Mapping[str, _Needs]] = {
     "prompts/list": lambda c: c.capabilities.prompts,
     "prompts/get": lambda c: c.capabilities.prompts,
     "completion/complete": lambda c: c.capabilities.completions,
+    "server/discover": lambda _: True,
     "subscriptions/listen": lambda _: True,
 }
 

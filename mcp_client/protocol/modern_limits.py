@@ -26,6 +26,8 @@ class ModernLimits:
     """A server's name for one of its questions, which is sent back as it came."""
     request_state_chars_max: int = 1024 * 1024
     """A server's state, which is kept and sent back: an eighth of a frame."""
+    input_pause_seconds: float = 0.2
+    """Before a request without questions is made again, doubled with each round."""
     input_rounds_max: int = 8
     """Unfinished answers to one request that are taken up without being asked to."""
     subscriptions_max: int = 16
@@ -37,7 +39,9 @@ class ModernLimits:
     relisten_seconds_min: float = 1.0
     """Before a stream of notices that broke is asked for anew; doubled with each failure."""
     relistens_max: int = 8
-    """Streams in a row that end before a notice came; then nobody listens any more."""
+    """Streams in a row that end soon; then nobody listens any more."""
+    listen_settled_seconds: float = 60.0
+    """A stream of notices that lasts so long is no failure when it ends."""
     cached_results_max: int = 512
     """Answers kept for their time to live."""
     cached_bytes_max: int = 32 * 1024 * 1024

@@ -56,6 +56,7 @@ class InputRequired:
     It belongs to this one request. Each retry is a request of its own, under leave of its own.
 
     Attributes:
+        server: the host's label of the server, the only one that may have the state back.
         method: the method of the request.
         params: the params of the first request, in canonical form: no answers, no state.
         declared: what the request declared, and its retry has to.
@@ -64,6 +65,7 @@ class InputRequired:
         round: how many unfinished answers there have been, this one counted.
     """
 
+    server: str
     method: str
     params: bytes = field(repr=False)
     declared: ClientCapabilities = NOTHING_DECLARED

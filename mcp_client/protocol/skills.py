@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 from mcp_client.protocol.errors import Delivery
 from mcp_client.protocol.frontmatter import FrontmatterError, says_the_same, split_head
-from mcp_client.protocol.items import Quarantined
-from mcp_client.protocol.jsonrpc import as_object, encode
+from mcp_client.protocol.items import Item, Quarantined
+from mcp_client.protocol.jsonrpc import as_object, canonical
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.modern_errors import SkillFault, SkillVerificationError
 from mcp_client.protocol.modern_limits import ModernLimits
@@ -50,26 +50,25 @@ class SkillFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skill:
+class Skill(Item):
     """A skill as its server lists it: untrusted, and bounded. Nothing of it has been read.
+
+    Its `digest` covers the origin, the head and every file with its digest: an approval that is
+    bound to it ends when any of them changes.
 
     Attributes:
         server: the host's label of the server: its origin, shown with it wherever it is shown.
         uri: where its SKILL.md is read: its identity. Names need not be unique.
         name: the last part of its path.
-        description: cut at `description_chars_max`.
         frontmatter: all that the head of SKILL.md says, as listed. None of it grants anything.
         files: its files by their URIs, SKILL.md among them.
-        digest: SHA-256 over origin, head and files: what an approval is bound to.
     """
 
     server: str
     uri: str
     name: str
-    description: str
     frontmatter: Mapping[str, object] = field(hash=False, repr=False)
     files: Mapping[str, SkillFile] = field(hash=False, repr=False)
-    digest: str
 
     @property
     def root(self) -> str:
@@ -82,9 +81,13 @@ class Skill:
         Raises SkillVerificationError if the skill lists no such file.
         """
         uri = f"{self.root}/{path.removeprefix('./')}"
+        self.check_listed(uri)
+        return uri
+
+    def check_listed(self, uri: str) -> None:
+        """Raise SkillVerificationError for a file that the skill does not list."""
         if uri not in self.files:
             raise _unlisted(self.server)
-        return uri
 
 
 def read_skill(
@@ -107,7 +110,7 @@ def read_skill(
     files = _read_files(members.get("resources"), uri, limits, bounds)
     if isinstance(files, str):
         return Quarantined(uri, files)
-    bound = [server, uri, frontmatter, [[each.uri, each.digest] for each in files.values()]]
+    definition = canonical([uri, frontmatter, members.get("resources")])
     return Skill(
         server=server,
         uri=uri,
@@ -115,7 +118,8 @@ def read_skill(
         description=cut_text(description, limits.description_chars_max),
         frontmatter=frontmatter,
         files=files,
-        digest=hashlib.sha256(encode(bound, depth_max=limits.nesting_depth_max + 2)).hexdigest(),
+        definition=definition,
+        digest=hashlib.sha256(canonical(server) + definition).hexdigest(),
     )
 
 
@@ -147,9 +151,8 @@ def read_file(result: object, uri: str, bounds: ModernLimits, *, server: str = "
 
 def check_file(skill: Skill, uri: str, data: bytes, bounds: ModernLimits) -> None:
     """Hold a file against what the skill lists. Raises SkillVerificationError if it is not that."""
-    listed = skill.files.get(uri)
-    if listed is None:
-        raise _unlisted(skill.server)
+    skill.check_listed(uri)
+    listed = skill.files[uri]
     if listed.size is not None and listed.size != len(data):
         raise _failed(SkillFault.SIZE, "a file has another size than listed", skill.server)
     if "sha256:" + hashlib.sha256(data).hexdigest() != listed.digest:

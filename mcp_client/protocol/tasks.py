@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -107,6 +107,7 @@ class Task:
 
     Attributes:
         id: the server's name for it: a handle, and on some servers all that protects it.
+        server: the host's label of the server, the only one that may hear of the id.
         shape: whose messages it speaks.
         status: where it stands.
         message: what the server says about that; empty if nothing.
@@ -118,6 +119,7 @@ class Task:
     """
 
     id: str = field(repr=False)
+    server: str = ""
     shape: TaskShape
     status: TaskStatus
     message: str = ""
@@ -183,6 +185,7 @@ def read_task(
     wait = members.get("pollInterval" if in_core else "pollIntervalMs")
     task = Task(
         id=task_id,
+        server=server,
         shape=shape,
         status=status,
         message=cut_text(message, limits.peer_message_chars_max)
@@ -229,17 +232,7 @@ def _with_details(
         result = as_object(members.get("result"))
     if task.status is TaskStatus.FAILED:
         error = _read_error(members.get("error"), limits, server)
-    return Task(
-        id=task.id,
-        shape=task.shape,
-        status=task.status,
-        message=task.message,
-        poll_seconds=task.poll_seconds,
-        ttl_seconds=task.ttl_seconds,
-        requests=requests,
-        result=result,
-        error=error,
-    )
+    return replace(task, requests=requests, result=result, error=error)
 
 
 def _read_error(value: object, limits: ClientLimits, server: str) -> PeerError | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcp_client.ports import SendGuard
+from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import Delivery
 from mcp_client.protocol.http_errors import SessionLostError
 from mcp_client.protocol.progress import Progress
@@ -21,6 +22,7 @@ async def ask(
     guard: SendGuard | None = None,
     seconds: float | None = None,
     on_progress: Callable[[Progress], object] | None = None,
+    declares: ClientCapabilities | None = None,
 ) -> object:
     """Send a request and return its result; begin the session anew if the server has forgotten it.
 
@@ -39,6 +41,7 @@ async def ask(
                 guard=session.guard if guard is None else guard,
                 seconds=seconds,
                 on_progress=on_progress,
+                declares=declares,
             )
             return await pending.wait()
         except SessionLostError as error:

@@ -22,6 +22,7 @@ class Bulletin:
     """News of one connection. Each function that is set is called in a step of its own.
 
     Attributes:
+        on_notice: called with the method of each notice, in the very step in which it comes.
         on_list_changed: called once for all changes of a list that were told before that step.
         on_resource_updated: called with a URI of `subscribed`, once for all its updates that were
             told before that step.
@@ -31,6 +32,7 @@ class Bulletin:
     """
 
     def __init__(self, reactor: Reactor, limits: ClientLimits) -> None:
+        self.on_notice: Callable[[str], object] | None = None
         self.on_list_changed: Callable[[ListKind], object] | None = None
         self.on_resource_updated: Callable[[str], object] | None = None
         self.on_log: Callable[[LogMessage], object] | None = None
@@ -43,6 +45,8 @@ class Bulletin:
 
     def take(self, method: str, params: Mapping[str, object]) -> Violation | None:
         """Take a notification that was negotiated; return what is wrong with it, if anything is."""
+        if self.on_notice is not None:
+            self.on_notice(method)
         kind = _LISTS.get(method)
         if kind is not None:
             self._tell_soon(kind)
@@ -54,7 +58,7 @@ class Bulletin:
 
     def close(self) -> None:
         """Tell nothing more."""
-        self.on_list_changed = self.on_resource_updated = self.on_log = None
+        self.on_notice = self.on_list_changed = self.on_resource_updated = self.on_log = None
 
     def _updated(self, uri: object) -> Violation | None:
         wanted = self._wanted(uri) if isinstance(uri, str) else None

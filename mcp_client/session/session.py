@@ -64,9 +64,9 @@ __all__ = ["ClientSession"]
 class ClientSession:
     """Requests to one server and their answers, each to its own caller.
 
-    `on_lost`, if set, is called once the connection is over and every request has ended. What the
-    server tells unasked goes to `bulletin`, what it asks to `desk`. `renewal` begins the session
-    anew with a server that has forgotten it.
+    `on_lost` is called once the connection is over and every request has ended. What the server
+    tells unasked goes to `bulletin`, what it asks to `desk`. `renewal` begins anew with one that
+    has forgotten the session. Where requests say so, it may log from `log_level` on.
 
     It is the transport's `FrameSink`: a frame is decoded and its caller woken in the same step.
     What a server does wrong is counted in `violations` and ends at most the request concerned.
@@ -99,6 +99,7 @@ class ClientSession:
         self.reactor = reactor
         self.observer = observer
         self.guard = guard
+        self.log_level: LogLevel | None = None
         self.on_lost: Callable[[], object] | None = None
         self.limits = limits or ClientLimits()
         self.server = server
@@ -114,7 +115,7 @@ class ClientSession:
             handlers, reactor=reactor, limits=self.limits, server=server, answer=self._answers.give
         )
         self._transport = transport
-        self._cancel_guard = guard if cancel_guard is None else cancel_guard
+        self.cancel_guard = guard if cancel_guard is None else cancel_guard
         self._entries: dict[int, PendingRequest] = {}
         self._progressing = ProgressBook(self.limits)
         self._tally = Tally(self.limits, server=server)
@@ -135,6 +136,11 @@ class ClientSession:
     def handshake_delivery(self) -> Delivery:
         """What the server may have seen of the last question of the handshake."""
         return self._handshake.delivery
+
+    @property
+    def carries_headers(self) -> bool:
+        """Whether the transport has headers that say what a request says."""
+        return self._transport.carries_headers
 
     @property
     def lost(self) -> Exception | None:
@@ -169,7 +175,6 @@ class ClientSession:
         seconds: float | None = None,
         on_progress: Callable[[Progress], object] | None = None,
         declares: ClientCapabilities | None = None,
-        log_level: LogLevel | None = None,
     ) -> PendingRequest:
         """Queue one request and return at once; the bytes leave in a later step, under `guard`.
 
@@ -183,7 +188,6 @@ class ClientSession:
                 request with that error.
             declares: what the server may ask for in between, where requests say so one by one:
                 no more than the connection has. All of that if None.
-            log_level: from which level on the server may log about it, where requests say so.
 
         Raises LocalProtocolError, FrameTooLargeError or ServerGoneError; nothing is sent then.
         """
@@ -206,7 +210,11 @@ class ClientSession:
         connection, with_progress = self.connection, on_progress is not None
         if isinstance(connection, ModernConnection):
             request = connection.frame_request(
-                method, params, with_progress=with_progress, declares=declares, log_level=log_level
+                method,
+                params,
+                with_progress=with_progress,
+                declares=declares,
+                log_level=self.log_level,
             )
             name, headers = self.mirror.describe(method, params)
         else:
@@ -227,11 +235,8 @@ class ClientSession:
         """
         connection = self.connection
         if not isinstance(connection, ModernConnection):
-            raise LocalProtocolError(
-                "the negotiated version has no streams of notices",
-                server=self.server,
-                stage="send",
-            )
+            what = "the negotiated version has no streams of notices"
+            raise LocalProtocolError(what, server=self.server, stage="send")
         request = connection.frame_listen(wanted)
         pending = self.dispatch(
             request, "subscriptions/listen", guard=guard, seconds=self.bounds.listen_seconds_max
@@ -315,7 +320,7 @@ class ClientSession:
                 delivery=pending.delivery,
             )
         )
-        self.cancel(pending, guard=self._cancel_guard, reason="cancelled")
+        self.cancel(pending, guard=self.cancel_guard, reason="cancelled")
 
     # ----------------------------------------------------------------------------- FrameSink
 
@@ -441,7 +446,7 @@ class ClientSession:
             entry.tell(progress)
         except Exception as error:  # noqa: BLE001  # it ends the request of whoever handed it in
             entry.pending.fail(error)
-            self.cancel(entry.pending, guard=self._cancel_guard, reason="given up")
+            self.cancel(entry.pending, guard=self.cancel_guard, reason="given up")
         return None
 
     def _request_received(self, event: RequestReceived) -> None:
@@ -490,4 +495,4 @@ class ClientSession:
                 delivery=pending.delivery,
             )
         )
-        self.cancel(pending, guard=self._cancel_guard, reason="timed out")
+        self.cancel(pending, guard=self.cancel_guard, reason="timed out")

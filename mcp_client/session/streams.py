@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import anyio
 
 from mcp_client.protocol.subscriptions import SubscriptionFilter
@@ -17,12 +19,16 @@ class NoticeStream:
         wanted: what was asked for.
         granted: what the server granted of it; None before it has answered.
         pending: the request, which is answered when the stream ends.
+        on_acknowledged: called in the step in which the server answers.
+        on_end: called in the step in which the stream ends, however it does.
     """
 
     def __init__(self, pending: PendingRequest, wanted: SubscriptionFilter) -> None:
         self.pending = pending
         self.wanted = wanted
         self.granted: SubscriptionFilter | None = None
+        self.on_acknowledged: Callable[[NoticeStream], object] | None = None
+        self.on_end: Callable[[NoticeStream], object] | None = None
         self._acknowledged = anyio.Event()
 
     async def wait_acknowledged(self) -> SubscriptionFilter:
@@ -44,10 +50,14 @@ class NoticeStream:
         """The server has answered. For the session."""
         self.granted = granted
         self._acknowledged.set()
+        if self.on_acknowledged is not None:
+            self.on_acknowledged(self)
 
     def end(self) -> None:
         """Nothing more comes. For the session."""
         self._acknowledged.set()
+        if self.on_end is not None:
+            self.on_end(self)
 
 
 class StreamBook:

@@ -34,6 +34,7 @@ class ModernServer(ScriptedServer):
         discover_result: what it answers to `server/discover`; change it to misbehave.
         ttl_ms: how long its listings live.
         cache_scope: whose they are.
+        grants: what it grants of each stream of notices; all that was asked for if None.
         streams: the ids of requests for notices that have not been ended, in order.
     """
 
@@ -59,6 +60,7 @@ class ModernServer(ScriptedServer):
         self.ttl_ms = 0
         self.cache_scope = "private"
         self.streams: list[int | str] = []
+        self.grants: Mapping[str, object] | None = None
         self._label = name
         self._supported = supported
         self._carries_headers = carries_headers
@@ -108,5 +110,6 @@ class ModernServer(ScriptedServer):
 
     def _acknowledge(self, request: ScriptedRequest) -> None:
         self.streams.append(request.request_id)
-        granted = as_object(request.params.get("notifications")) or {}
+        asked = as_object(request.params.get("notifications")) or {}
+        granted = asked if self.grants is None else self.grants
         self.notice(ACKNOWLEDGED, {"notifications": granted})

@@ -208,3 +208,24 @@ def test_cleared_it_holds_nothing() -> None:
 
 def test_what_is_kept_is_what_says_how_long_it_lives() -> None:
     assert {"tools/list", "resources/read", "server/discover"} <= CACHEABLE
+
+
+@pytest.mark.requirement("F-30")
+def test_an_answer_that_became_stale_on_its_way_is_not_kept() -> None:
+    cache = ResponseCache(BOUNDS)
+    stamp = cache.stamp("tools/list")
+
+    cache.notified("notifications/tools/list_changed")
+    cache.keep("tools/list", b"{}", result(), credential="anna", now=10.0, stamp=stamp)
+
+    assert found(cache) is None
+
+
+def test_an_answer_that_became_stale_before_its_question_is_kept() -> None:
+    cache = ResponseCache(BOUNDS)
+    cache.notified("notifications/tools/list_changed")
+    stamp = cache.stamp("tools/list")
+
+    cache.keep("tools/list", b"{}", result(), credential="anna", now=10.0, stamp=stamp)
+
+    assert found(cache) is not None

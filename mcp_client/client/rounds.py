@@ -1,0 +1,195 @@
+"""Requests whose answers are questions first (MCP 2026-07-28): round after round, each under leave of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import anyio
+
+from mcp_client.ports import SendGuard
+from mcp_client.protocol.caching import CACHEABLE
+from mcp_client.protocol.declaration import ClientCapabilities
+from mcp_client.protocol.errors import Delivery, LocalProtocolError, RemoteProtocolError
+from mcp_client.protocol.modern import ResultType, lowered, read_result_type
+from mcp_client.protocol.modern_connection import ModernConnection
+from mcp_client.protocol.modern_errors import InputRefusedError
+from mcp_client.protocol.mrtr import (
+    InputRequest,
+    InputRequired,
+    InputRequiredError,
+    check_declared,
+    read_input_required,
+    retry_params,
+)
+from mcp_client.protocol.peer_requests import Refusal
+from mcp_client.protocol.progress import Progress
+from mcp_client.protocol.tasks import TaskShape, read_task
+from mcp_client.session import ClientSession, ask
+
+__all__ = ["Exchange", "answer_inputs", "check_owner", "continue_exchange", "run_exchange"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """How a request and its retries are made: see `ClientSession.start`."""
+
+    guard: SendGuard | None = None
+    seconds: float | None = None
+    on_progress: Callable[[Progress], object] | None = None
+    declares: ClientCapabilities | None = None
+
+
+async def run_exchange(session: ClientSession, method: str, params: bytes, how: Exchange) -> object:
+    """Return the result of a request, or the `Task` that became of it.
+
+    Under the connection's own guard the server's questions are answered by the handlers, and the
+    request made again, `input_rounds_max` times at most. A guard of its own is good for one frame:
+    then InputRequiredError says what to go on with. Raises InputRefusedError if a question was not
+    answered, UndeclaredInputError, and what `ask` raises.
+    """
+    if how.guard is None:
+        # what goes under leave of its own is always sent: the leave is for that
+        kept = _recall(session, method, params)
+        if kept is not None:
+            return kept
+    stamp = session.dialect.cache.stamp(method)
+    outcome = await _round(session, method, params, how, None)
+    if isinstance(session.connection, ModernConnection):
+        # an unfinished answer is none, and what came of its retry depended on more than the params
+        session.dialect.cache.keep(
+            method,
+            params,
+            outcome,
+            credential=session.dialect.credential,
+            now=session.reactor.now(),
+            stamp=stamp,
+        )
+    return await _finish(session, outcome, how)
+
+
+async def continue_exchange(
+    session: ClientSession, required: InputRequired, answers: Mapping[str, object], how: Exchange
+) -> object:
+    """Make a request again with answers to the server's questions; see `run_exchange`.
+
+    It is a request of its own, with a new id. Raises LocalProtocolError if an answer is missing or
+    too many, or the questions are another server's.
+    """
+    check_owner(session, required.server)
+    params = retry_params(required, answers, session.limits)
+    outcome = await _round(session, required.method, params, how, required)
+    return await _finish(session, outcome, how)
+
+
+async def answer_inputs(
+    session: ClientSession, requests: Mapping[str, InputRequest], declared: ClientCapabilities
+) -> Mapping[str, object]:
+    """Return an answer of the handlers for every question, one after the other.
+
+    Raises UndeclaredInputError, or InputRefusedError if one was not answered: then nothing is sent.
+    """
+    check_declared(requests, declared, server=session.server)
+    answers: dict[str, object] = {}
+    for key, request in requests.items():
+        params = request.params
+        if params.get("mode") == "url":
+            # in this version a visit has no name of its own, and nobody tells its end
+            params = {"elicitationId": key, **params}
+        outcome = await session.desk.resolve(request.kind.value, params, declared)
+        if isinstance(outcome, Refusal):
+            raise InputRefusedError(
+                f"a question of the server was not answered: {outcome.message}",
+                server=session.server,
+                stage="receive",
+                delivery=Delivery.ANSWERED,
+            )
+        answers[key] = outcome
+    return answers
+
+
+def check_owner(session: ClientSession, server: str) -> None:
+    """Raise LocalProtocolError for what belongs to another server."""
+    if server != session.server:
+        raise LocalProtocolError(
+            "what one server sent is not for another", server=session.server, stage="send"
+        )
+
+
+def _recall(session: ClientSession, method: str, params: bytes) -> object:
+    dialect = session.dialect
+    if method not in CACHEABLE or not isinstance(session.connection, ModernConnection):
+        return None
+    kept = dialect.cache.find(
+        method, params, credential=dialect.credential, now=session.reactor.now()
+    )
+    if kept is not None:
+        session.guard.check()  # what the connection may no longer ask it may not be told either
+    return kept
+
+
+async def _finish(session: ClientSession, outcome: object, how: Exchange) -> object:
+    while isinstance(outcome, InputRequired):
+        if how.guard is not None:
+            raise InputRequiredError(outcome, server=session.server)
+        if outcome.round > session.bounds.input_rounds_max:
+            raise RemoteProtocolError(
+                f"a request came to no end in {session.bounds.input_rounds_max} rounds",
+                server=session.server,
+                stage="receive",
+                delivery=Delivery.ANSWERED,
+            )
+        answers = await answer_inputs(session, outcome.requests, outcome.declared)
+        if not outcome.requests:
+            # a server that asks nothing is asked again soon, and less and less often
+            await anyio.sleep(session.bounds.input_pause_seconds * 2 ** (outcome.round - 1))
+        params = retry_params(outcome, answers, session.limits)
+        outcome = await _round(session, outcome.method, params, how, outcome)
+    return outcome
+
+
+async def _round(
+    session: ClientSession,
+    method: str,
+    params: bytes,
+    how: Exchange,
+    before: InputRequired | None,
+) -> object:
+    declares = how.declares if before is None else before.declared
+    result = await ask(
+        session,
+        method,
+        params,
+        guard=how.guard,
+        seconds=how.seconds,
+        on_progress=how.on_progress,
+        declares=declares,
+    )
+    connection = session.connection
+    if not isinstance(connection, ModernConnection):
+        return result
+    match read_result_type(method, result, connection.extensions, server=session.server):
+        case ResultType.COMPLETE:
+            return result
+        case ResultType.TASK:
+            return read_task(
+                result,
+                TaskShape.EXTENSION,
+                session.limits,
+                session.bounds,
+                server=session.server,
+            )
+        case ResultType.INPUT_REQUIRED:
+            requests, state = read_input_required(result, session.bounds, server=session.server)
+    ours = connection.negotiated
+    declared = ours if declares is None else lowered(ours, declares)
+    check_declared(requests, declared, server=session.server)
+    return InputRequired(
+        server=session.server,
+        method=method,
+        params=params if before is None else before.params,
+        declared=declared,
+        requests=requests,
+        state=state,
+        round=1 if before is None else before.round + 1,
+    )
