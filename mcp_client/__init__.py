@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from mcp_client.protocol.tools import QuarantinedTool, Tool
     from mcp_client.protocol.urls import WebAddress
     from mcp_client.session import ClientSession, PendingRequest
+    from mcp_client.transports.stdio import harden_process
 
 __all__ = [
     "CANCEL",
@@ -186,6 +187,7 @@ __all__ = [
     "WebAddress",
     "connect",
     "expand_template",
+    "harden_process",
     "match_template",
     "open_host",
     "template_variables",
@@ -277,6 +279,7 @@ _HOMES = {
     "WebAddress": "mcp_client.protocol.urls",
     "connect": "mcp_client.client",
     "expand_template": "mcp_client.protocol.templates",
+    "harden_process": "mcp_client.transports.stdio",
     "match_template": "mcp_client.protocol.templates",
     "open_host": "mcp_client.client",
     "template_variables": "mcp_client.protocol.templates",

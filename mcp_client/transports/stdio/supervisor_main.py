@@ -30,33 +30,27 @@ import signal
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import Final
 
-if TYPE_CHECKING or __name__ != "__main__":
-    from mcp_client.transports.stdio.process_tree import (
-        become_subreaper,
-        descendants,
-        die_with_parent,
-        hide_memory,
-        kill_round,
-        mark,
-        offspring,
-        send_signal,
-    )
-else:  # run as a program: there is no package, only its folder
-    sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120  # pathlib costs a start-up
-    from process_tree import (
-        become_subreaper,
-        descendants,
-        die_with_parent,
-        hide_memory,
-        kill_round,
-        mark,
-        offspring,
-        send_signal,
-    )
+if __name__ == "__main__":
+    # Run by its path: packages are their folders here, without their own code and its imports.
+    _folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib would double the start-up
+    for _name in ("mcp_client.transports.stdio", "mcp_client.transports", "mcp_client"):
+        sys.modules[_name] = ModuleType(_name)
+        sys.modules[_name].__path__ = [_folder]
+        _folder = os.path.dirname(_folder)  # noqa: PTH120
 
-    del sys.path[0]
+from mcp_client.transports.stdio.process_tree import (
+    become_subreaper,
+    descendants,
+    die_with_parent,
+    hide_memory,
+    kill_round,
+    mark,
+    offspring,
+    send_signal,
+)
 
 HOST_GONE_SECONDS: Final = 0.5
 """Between SIGTERM and SIGKILL when the host is gone: no server outlives it by a second."""
