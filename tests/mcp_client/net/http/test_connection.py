@@ -272,6 +272,8 @@ async def test_a_request_that_waited_for_room_is_checked_again(
         await call.finish()
         assert rig.received() == b""
         assert application_records(rig.raw) == 0
+        # what was sealed and never left would be missing in front of the next request
+        assert rig.owner.events == ["released" if kind == "plain" else "gone"]
     assert (call.end, call.ticket.delivery) == ("refused", Delivery.NOT_SENT)
     assert call.error is guard.error
 
