@@ -1,4 +1,4 @@
-"""A server that sets out to outlive its host. Whatever comes of it, it ends by itself in half a minute.
+"""A server that sets out to outlive its host. Whatever comes of it, it ends by itself in ten seconds.
 
 Arguments: the way, and a word by which all of its processes are found. A line is one process id.
 """
@@ -12,8 +12,8 @@ import signal
 import sys
 import time
 
-COMETS = 40
-LIFE_SECONDS = 30
+COMETS = 16
+LIFE_SECONDS = 10
 
 
 def parent_of(pid: int) -> int:
@@ -46,11 +46,12 @@ def harm(to_supervisor: signal.Signals, to_keeper: signal.Signals, again: bool) 
     os.read(0, 1)
     if KILL in (to_supervisor, to_keeper):
         os.write(1, b"done\n")  # there may be no later
-    victims = [(supervisor, to_supervisor), (keeper, to_keeper)]
+    # By descriptor: a number would soon be another process's, and no test may stop a stranger.
+    victims = [(os.pidfd_open(supervisor), to_supervisor), (os.pidfd_open(keeper), to_keeper)]
     while True:
-        for pid, number in victims:
+        for victim, number in victims:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+                signal.pidfd_send_signal(victim, number)
         if KILL not in (to_supervisor, to_keeper):
             os.write(1, b"done\n")
         victims = [each for each in victims if each[1] is STOP]
