@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeGuard, cast
 
 from mcp_client.protocol.content import checked_block
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
@@ -59,11 +59,22 @@ def read_tool_result(result: object, limits: ClientLimits, *, server: str = "") 
     if not isinstance(is_error, bool | None):
         raise _broken("isError is true or false", server)
     return ToolResult(
-        blocks=tuple([checked_block(block) for block in blocks]),
+        blocks=tuple([block if _is_text(block) else checked_block(block) for block in blocks]),
         structured=members.get("structuredContent"),
         has_structured=has_structured,
         is_error=is_error is True,
         meta=as_object(members.get("_meta")) or {},
+    )
+
+
+def _is_text(block: object) -> TypeGuard[Mapping[str, object]]:
+    """Say at once of nearly all blocks there are that nothing is wrong with them."""
+    members = as_object(block)
+    return (
+        members is not None
+        and members.get("type") == "text"
+        and isinstance(members.get("text"), str)
+        and "annotations" not in members
     )
 
 
