@@ -22,6 +22,12 @@ from mcp_client import (
     UnsupportedVersionError,
     connect,
 )
+from mcp_client.net.http.errors import (
+    CertificateError,
+    ConnectError,
+    ConnectionLostError,
+    ConnectStep,
+)
 from mcp_client.testing.http_server import HttpCall, HttpReply, HttpServer, serve_http
 from tests.mcp_client.http.harness import Guard, Mcp, RevokedError, rpc_error
 
@@ -221,6 +227,7 @@ class OldServer:
 
 
 @pytest.mark.requirement("H-14")
+@pytest.mark.requirement("H-21")
 @pytest.mark.requirement("S-2")
 @pytest.mark.parametrize("status", [400, 404, 405])
 async def test_a_status_that_means_an_old_server_leads_to_http_sse(status: int) -> None:
@@ -271,6 +278,19 @@ async def test_a_server_that_is_said_to_be_streamable_is_not_spoken_to_otherwise
                 pass
 
     assert server.of("GET") == []
+
+
+@pytest.mark.requirement("H-14")
+@pytest.mark.parametrize(
+    "error",
+    [
+        CertificateError("not trusted", step=ConnectStep.TLS),
+        ConnectError("not there", step=ConnectStep.CONNECT),
+        ConnectionLostError("cut"),
+    ],
+)
+def test_no_failure_of_a_connection_leads_to_http_sse(error: McpError) -> None:
+    assert HttpSpec(name="srv", url="https://host/").fallback(error) is None
 
 
 async def test_an_error_of_the_block_is_no_reason_to_fall_back() -> None:
