@@ -15,7 +15,7 @@ from mcp_client.client.spec import Host, ServerSource
 from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard
 from mcp_client.protocol.dialect import Dialect
-from mcp_client.protocol.errors import CallTimeoutError
+from mcp_client.protocol.errors import CallTimeoutError, ServerGoneError
 from mcp_client.protocol.events import ListKind
 from mcp_client.protocol.http_errors import HttpStatusError
 from mcp_client.protocol.limits import ClientLimits
@@ -101,7 +101,7 @@ async def connect(
                     client.begin()
                     yield client
                 return
-            except HttpStatusError as error:
+            except (HttpStatusError, ServerGoneError) as error:
                 other = None if is_open else _fallback(attempt, session, error)
                 if other is None:
                     raise
@@ -116,9 +116,11 @@ def _begin_anew(client: Client, host: Host) -> None:
 
 
 def _fallback(
-    source: ServerSource, session: ClientSession, error: HttpStatusError
+    source: ServerSource, session: ClientSession, error: HttpStatusError | ServerGoneError
 ) -> ServerSource | None:
-    """Return how else to reach a server that turned the first message away."""
+    """Return how else to reach a server that turned the first message away, or ended at it."""
+    if isinstance(error, ServerGoneError):
+        return source if session.handshake.died_of_probe else None
     if session.connection.protocol_version or not isinstance(source, HttpSpec):
         return None
     return source.fallback(error)

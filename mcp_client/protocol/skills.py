@@ -11,7 +11,6 @@ from typing import Final, cast
 from urllib.parse import unquote
 
 from mcp_client.protocol.errors import Delivery
-from mcp_client.protocol.frontmatter import FrontmatterError, says_the_same, split_head
 from mcp_client.protocol.items import Item, Quarantined
 from mcp_client.protocol.jsonrpc import as_object, canonical
 from mcp_client.protocol.limits import ClientLimits
@@ -163,6 +162,9 @@ def check_file(skill: Skill, uri: str, data: bytes, bounds: ModernLimits) -> Non
 
 
 def _check_head(skill: Skill, data: bytes, bounds: ModernLimits) -> None:
+    # not before a skill is loaded: a reader of YAML is much for programs without skills
+    from mcp_client.protocol.frontmatter import FrontmatterError, says_the_same, split_head
+
     try:
         same = says_the_same(split_head(data), skill.frontmatter, bounds)
     except FrontmatterError as error:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from mcp_client.ports import SendGuard, Transport
-from mcp_client.protocol.connection import ClientConnection, ConnectionState, OutgoingRequest
+from mcp_client.protocol.connection import ClientConnection, OutgoingRequest
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.dialect import Dialect
-from mcp_client.protocol.errors import Delivery, HandshakeError, LocalProtocolError
+from mcp_client.protocol.eras import Era
+from mcp_client.protocol.errors import Delivery, HandshakeError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.modern import DiscoverResult, read_discover
 from mcp_client.protocol.modern_connection import ModernConnection
@@ -58,6 +59,9 @@ class HandshakeOwner(Protocol):
 class Handshake:
     """The beginning of one session, and its beginning anew. An `Asker`.
 
+    Attributes:
+        died_of_probe: the server ended at the question what it speaks.
+
     Args:
         owner: the session.
         transport: its connection.
@@ -81,6 +85,7 @@ class Handshake:
         self._declares = declares
         self._dialect = dialect
         self._pending: PendingRequest | None = None
+        self.died_of_probe = False
 
     @property
     def delivery(self) -> Delivery:
@@ -134,8 +139,6 @@ class Handshake:
         owner = self._owner
         connection = owner.connection
         if isinstance(connection, ClientConnection):
-            if connection.state is ConnectionState.INITIALIZING:
-                raise LocalProtocolError("one question at a time", stage="handshake")
             connection = owner.connection = ModernConnection(
                 owner.limits,
                 self._dialect.bounds,
@@ -149,6 +152,11 @@ class Handshake:
         seconds = bounds.discover_seconds_max if is_probe else limits.initialize_seconds_max
         result = await self._ask(connection.frame_discover(version), "server/discover", seconds)
         return read_discover(result, limits, bounds, server=owner.server)
+
+    def take_for_old(self) -> None:
+        """Take note that the server did not survive a probe: the next one begins otherwise."""
+        self.died_of_probe = True
+        self._dialect.memory.era = Era.LEGACY
 
     def accept(self, found: DiscoverResult, version: str) -> None:
         """Go on in `version`."""

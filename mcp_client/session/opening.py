@@ -21,6 +21,7 @@ from mcp_client.protocol.errors import (
     McpError,
     PeerError,
     RemoteProtocolError,
+    ServerGoneError,
     UnsupportedVersionError,
 )
 from mcp_client.protocol.http_errors import AuthorizationRequiredError, HttpStatusError
@@ -62,6 +63,10 @@ class Asker(Protocol):
 
     async def discover(self, version: str, *, is_probe: bool) -> DiscoverResult:
         """Ask what the server speaks, in `version`. A probe is not waited for long."""
+        ...
+
+    def take_for_old(self) -> None:
+        """Take note that the server did not survive a probe."""
         ...
 
     def accept(self, found: DiscoverResult, version: str) -> None:
@@ -135,6 +140,11 @@ async def _discover(asker: Asker, version: str, *, is_probe: bool) -> _Heard:
         return _judge(asker, error.supported, Answer.OTHER_VERSION)
     except CallTimeoutError as error:
         return _Heard(answer=Answer.SILENT, error=error)
+    except ServerGoneError:
+        if is_probe:
+            # some old servers end at a message that they do not know: they are told from now on
+            asker.take_for_old()
+        raise
     except UnsupportedVersionError as error:
         # the transport's word, not the server's: it carries no version without a handshake
         return _Heard(answer=Answer.REFUSED, error=error)

@@ -121,11 +121,11 @@ class ClientSession:
         self._tally = Tally(self.limits, server=server)
         self._lost: Exception | None = None
         self._deadlines = Deadlines(reactor, self._entries, self._expire)
-        self._handshake = Handshake(
+        self.handshake = Handshake(
             self, transport, guard=guard, declares=handlers.capabilities, dialect=self.dialect
         )
-        self.renewal = Renewal(self._handshake.begin_anew)
-        self.connection: ClientConnection | ModernConnection = self._handshake.new_connection()
+        self.renewal = Renewal(self.handshake.begin_anew)
+        self.connection: ClientConnection | ModernConnection = self.handshake.new_connection()
 
     @property
     def violations(self) -> Mapping[Violation, int]:
@@ -135,7 +135,7 @@ class ClientSession:
     @property
     def handshake_delivery(self) -> Delivery:
         """What the server may have seen of the last question of the handshake."""
-        return self._handshake.delivery
+        return self.handshake.delivery
 
     @property
     def carries_headers(self) -> bool:
@@ -161,7 +161,7 @@ class ClientSession:
         """
         await self._transport.open(self)
         try:
-            await self._handshake.open()
+            await self.handshake.open()
         except BaseException:
             self.close()  # a server that answers later finds nobody
             raise
@@ -378,7 +378,7 @@ class ClientSession:
             case PeerViolation():
                 self._violation(event, within)
             case InitializeAnswered():
-                self._handshake.initialized(self._entries[event.request_id], event.result)
+                self.handshake.initialized(self._entries[event.request_id], event.result)
             case HandshakeFailed():
                 self._entries[event.request_id].fail(event.error)
             case SubscriptionAcknowledged():

@@ -18,7 +18,7 @@ from mcp_client.protocol.elicitation import (
     FormElicitation,
 )
 from mcp_client.protocol.eras import Opening
-from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError
+from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError, ServerGoneError
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.logs import LogLevel
 from mcp_client.protocol.modern_errors import (
@@ -27,7 +27,13 @@ from mcp_client.protocol.modern_errors import (
 )
 from mcp_client.protocol.modern_limits import ModernLimits
 from mcp_client.protocol.mrtr import InputRequiredError
-from mcp_client.testing import ModernServer, RecordingGuard, ScriptedRequest, text_result
+from mcp_client.testing import (
+    ModernServer,
+    RecordingGuard,
+    ScriptedRequest,
+    ScriptedServer,
+    text_result,
+)
 from tests.mcp_client.wire_schema import faults
 
 SCHEMA = "2026-07-28/schema.json"
@@ -438,3 +444,44 @@ async def test_a_ping_is_the_question_that_every_server_answers() -> None:
         await client.ping()
 
     assert [message["method"] for message in server.received] == ["server/discover"] * 2
+
+
+# ------------------------------------------------------------------------------------- probing
+
+
+@pytest.mark.requirement("L-23")
+async def test_an_old_server_that_ends_at_the_probe_is_started_again_and_not_probed() -> None:
+    server = ScriptedServer()
+    server.on("server/discover", lambda _: server.die())
+    dialect = Dialect(opening=Opening.MODERN_FIRST)
+
+    with anyio.fail_after(5):
+        async with connect(server, guard=UNGUARDED, dialect=dialect) as client:
+            await client.list_tools()
+
+    methods = [message["method"] for message in server.received]
+    assert methods == ["server/discover", "initialize", "notifications/initialized", "tools/list"]
+
+
+@pytest.mark.requirement("L-23")
+async def test_a_server_that_ends_twice_is_gone() -> None:
+    server = ScriptedServer()
+    for method in ("server/discover", "initialize"):
+        server.on(method, lambda _: server.die())
+
+    with anyio.fail_after(5), pytest.raises(ServerGoneError):
+        async with connect(server, guard=UNGUARDED, dialect=Dialect(opening=Opening.MODERN_FIRST)):
+            pass
+
+    assert [message["method"] for message in server.received] == ["server/discover", "initialize"]
+
+
+async def test_a_modern_server_that_ends_at_the_question_is_not_started_again() -> None:
+    server = ModernServer()
+    server.on("server/discover", lambda _: server.die())
+
+    with anyio.fail_after(5), pytest.raises(ServerGoneError):
+        async with connect(server, guard=UNGUARDED, dialect=MODERN):
+            pass
+
+    assert len(server.received) == 1
