@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.elicitation import ElicitationAnswer, FormElicitation, UrlElicitation
@@ -20,6 +20,7 @@ __all__ = [
     "ClientObserver",
     "FrameSink",
     "Handlers",
+    "ResumableGuard",
     "SendGuard",
     "ServerRequestHandler",
     "Ticket",
@@ -47,6 +48,19 @@ class SendGuard(Protocol):
 
     def sent(self) -> None:
         """Spend the leave. Called in the same step, right after a write took the first byte."""
+        ...
+
+
+@runtime_checkable
+class ResumableGuard(SendGuard, Protocol):
+    """A guard that is good for one send, and knows how to ask for the rest of its answer.
+
+    Where a stream breaks that had begun to answer, the server is asked to go on with it: a request
+    of its own, which carries nothing of the frame. Other guards are asked again themselves.
+    """
+
+    def resumed(self) -> SendGuard:
+        """Return leave for one such request. It is checked like any other. Never raises."""
         ...
 
 

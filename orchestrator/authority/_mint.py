@@ -88,6 +88,19 @@ class Permit:
         """Spend the permit: the first byte is out."""
         self._spent = True
 
+    def resumed(self) -> Permit:
+        """Return leave to ask once for the rest of an answer to what went out under this permit.
+
+        It depends on the same generations: what has been taken back since refuses it (I15).
+        """
+        return Permit(
+            call=self.call,
+            digest=self.digest,
+            stamp=self.stamp,
+            deadline=self._deadline,
+            now=self._now,
+        )
+
     @property
     def spent(self) -> bool:
         """True once a byte went out under it."""

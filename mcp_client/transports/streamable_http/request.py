@@ -9,7 +9,7 @@ from mcp_client.net.endpoint import RunningExchange, name_server
 from mcp_client.net.getting import Getter
 from mcp_client.net.http.errors import ConnectionLostError
 from mcp_client.net.http.messages import HttpRequest
-from mcp_client.ports import SendGuard, Ticket
+from mcp_client.ports import ResumableGuard, SendGuard, Ticket
 from mcp_client.protocol.errors import (
     Delivery,
     FrameTooLargeError,
@@ -137,7 +137,10 @@ class MessageStream:
             self.ticket.refused(error)
             self._owner.over(self)
         else:
-            self._fail(error)
+            # the message itself may well have been executed
+            self._unanswered(
+                "a stream broke, and there is no leave to ask for its rest", cause=error
+            )
 
     def first_byte_out(self) -> None:
         """Do nothing: the ticket knows."""
@@ -289,13 +292,14 @@ class MessageStream:
         if resumption is None or delay is None:
             self._unanswered(what, cause=cause)
             return
-        if self._get is None:
+        guard = self._guard
+        if self._get is None or isinstance(guard, ResumableGuard):
             owner, state = self._owner, self._state
             self._get = Getter(
                 owner.endpoint,
                 engine=owner.engine,
                 reactor=owner.reactor,
-                guard=self._guard,
+                guard=guard.resumed() if isinstance(guard, ResumableGuard) else guard,
                 sink=self,
                 headers=lambda: state.get_headers(resumption.last_event_id),
             )

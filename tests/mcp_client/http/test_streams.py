@@ -231,8 +231,52 @@ async def test_a_resumption_is_a_send_of_its_own_under_the_guard_of_the_request(
         error = await ticket.error()
         asked = resumptions(wire)
 
-    assert (type(error), asked, len(calls)) == (RevokedError, [], 1)
-    assert (ticket.end, ticket.delivery) == ("failed", Delivery.MAYBE_SENT)
+    # the call itself went out, and nobody knows what became of it
+    assert isinstance(error, RemoteProtocolError)
+    assert (type(error.__cause__), error.delivery) == (RevokedError, Delivery.MAYBE_SENT)
+    assert (asked, len(calls), ticket.end) == ([], 1, "failed")
+
+
+class OneSend(Guard):
+    """Leave to send once, which can be had anew for the rest of an answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: list[Guard] = []
+
+    def check(self) -> None:
+        super().check()
+        if self.spent:
+            raise RevokedError
+
+    def resumed(self) -> Guard:
+        self.others.append(OneSend())
+        return self.others[-1]
+
+
+@pytest.mark.requirement("I15")
+async def test_a_guard_that_is_good_for_one_send_gives_leave_anew_for_each_resumption() -> None:
+    script, calls = resuming(cut=False)
+    asked: list[HttpCall] = []
+    serve = script.special["GET"]
+
+    @script.on("GET")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        if "last-event-id" in call.headers and not asked:
+            asked.append(call)
+            await reply.start_events()
+            await reply.event(NOTICE, id="event-1b")
+            await reply.end()
+        else:
+            await serve(call, reply)
+
+    guard = OneSend()
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.send(2, "tools/call", guard=guard)
+        await wire.answer_to(2)
+
+    assert ([each.spent for each in guard.others], guard.spent, len(calls)) == ([1, 1], 1, 1)
 
 
 @pytest.mark.requirement("H-5")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_client.ports import SendGuard
+from mcp_client.ports import ResumableGuard, SendGuard
 from orchestrator.authority._mint import Permit, Stamp, mint
 from orchestrator.authority.guards import CancelGuard, SessionGuard
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
@@ -51,6 +51,30 @@ def test_a_permit_is_leave_to_send_once() -> None:
     permit.sent()
 
     assert refusal(permit).reason is DenyReason.PERMIT_SPENT
+
+
+@pytest.mark.requirement("I15")
+def test_leave_to_ask_for_the_rest_of_an_answer_is_a_permit_of_its_own() -> None:
+    world = World()
+    permit = world.permit()
+    permit.sent()
+    rest = permit.resumed()
+
+    rest.check()
+    rest.sent()
+
+    assert refusal(rest).reason is DenyReason.PERMIT_SPENT
+    assert isinstance(permit, ResumableGuard)
+
+
+@pytest.mark.requirement("I15")
+def test_what_was_taken_back_since_refuses_it() -> None:
+    world = World()
+    permit = world.permit()
+    permit.sent()
+    world.ledger.revoke(world.agent, DenyReason.AGENT_CANCELLED)
+
+    assert refusal(permit.resumed()).reason is DenyReason.AGENT_CANCELLED
 
 
 @pytest.mark.parametrize(

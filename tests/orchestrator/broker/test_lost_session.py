@@ -182,3 +182,61 @@ async def test_a_policy_that_changes_while_the_session_begins_anew_decides_the_c
             refusal = await call.refused()
 
         assert (refusal.reason, len(server.posts("tools/call"))) == (DenyReason.FORBIDDEN, 1)
+
+
+def breaking(script: Mcp) -> list[HttpCall]:
+    """Have the stream of each call break after an event, and its rest be given to who asks for it."""
+    calls: list[HttpCall] = []
+
+    async def call_tool(call: HttpCall, reply: HttpReply) -> None:
+        calls.append(call)
+        await reply.start_events()
+        await reply.event(id="1", retry=10)
+        await reply.end()
+
+    async def get(call: HttpCall, reply: HttpReply) -> None:
+        if "last-event-id" not in call.headers:
+            await reply.send(405)
+            return
+        await reply.start_events()
+        await reply.event(
+            {
+                "jsonrpc": "2.0",
+                "id": calls[-1].message["id"],
+                "result": {"content": [{"type": "text", "text": "the rest"}]},
+            }
+        )
+        await reply.end()
+
+    script.special |= {"tools/call": call_tool, "GET": get}
+    return calls
+
+
+@pytest.mark.requirement("H-9", "I15")
+async def test_the_rest_of_an_answer_is_asked_for_under_a_permit_of_its_own() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, _):
+        calls = breaking(script)
+
+        content = await stage.agent().view.call(wish("files/add"))
+
+        assert (content.blocks[0]["text"], len(calls)) == ("the rest", 1)
+
+
+@pytest.mark.requirement("I15", "I1")
+async def test_nothing_is_asked_for_once_authority_has_ended_between_the_two_streams() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        calls = breaking(script)
+        serve = script.special["tools/call"]
+
+        async def revoke_then_break(call: HttpCall, reply: HttpReply) -> None:
+            AGENT.of(stage.session)
+            await serve(call, reply)
+
+        script.special["tools/call"] = revoke_then_break
+        async with calling(stage.agent().view, "files/add") as call:
+            await call.refused()
+            resumed = [each for each in server.of("GET") if "last-event-id" in each.headers]
+
+        assert (resumed, len(calls) <= 1) == ([], True)
