@@ -35,8 +35,8 @@ The kernel lists children reliably only while they are stopped: one round may mi
 
 # pathlib would double the start-up of the supervisor
 _LISTS_OFFSPRING: Final = os.path.exists("/proc/thread-self/children")  # noqa: PTH110
-LEVELS_MAX: Final = 256
-"""Generations that one round follows: what is deeper is met once those above are dead."""
+PROCESSES_MAX: Final = 4_096
+"""Processes that one round deals with: those below become visible as those above die."""
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_DUMPABLE: Final = 4
@@ -88,20 +88,7 @@ def is_marked(pid: int) -> bool:
 
 def offspring(parent: int) -> list[int]:
     """Return the children of a process, dead ones that nobody has reaped included."""
-    if not _LISTS_OFFSPRING:
-        return _offspring_by_scan(parent)
-    found: list[int] = []
-    try:
-        threads = os.listdir(f"/proc/{parent}/task")  # noqa: PTH208
-    except OSError:  # it is gone
-        return found
-    for thread in threads:
-        with (
-            contextlib.suppress(OSError),
-            open(f"/proc/{parent}/task/{thread}/children", "rb", buffering=0) as listed,
-        ):
-            found += map(int, listed.readall().split())
-    return found
+    return _offspring([parent])
 
 
 def is_alive(pid: int) -> bool:
@@ -112,16 +99,16 @@ def is_alive(pid: int) -> bool:
 
 def descendants(roots: Iterable[int]) -> list[int]:
     """Return these and what descends from them, parents before children."""
-    return _walk(roots, lambda _: None)
+    return _walk(roots, lambda _: None, PROCESSES_MAX)
 
 
-def kill_round(roots: Iterable[int]) -> set[int]:
+def kill_round(roots: Iterable[int], *, processes_max: int = PROCESSES_MAX) -> set[int]:
     """Kill these and what descends from them, as far as it is seen; return what was alive.
 
     Each is stopped before its children are looked for, so that it has no more of them meanwhile
     and none sees another die. Call it again until nothing is left.
     """
-    found = _walk(roots, _stop)
+    found = _walk(roots, _stop, processes_max)
     for pid in reversed(found):
         send_signal(pid, signal.SIGKILL)
     return {pid for pid in found if is_alive(pid)}
@@ -133,17 +120,16 @@ def send_signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _walk(roots: Iterable[int], meet: Callable[[int], object]) -> list[int]:
+def _walk(roots: Iterable[int], meet: Callable[[int], object], processes_max: int) -> list[int]:
     found: dict[int, None] = {}
     level = list(roots)
-    for _ in range(LEVELS_MAX):
+    while level:
+        del level[processes_max - len(found) :]
         # all of a level before one is looked at: what is fast enough would be gone meanwhile
         for pid in level:
             meet(pid)
         found.update(dict.fromkeys(level))
-        level = [child for pid in level for child in offspring(pid) if child not in found]
-        if not level:
-            break
+        level = [child for child in _offspring(level) if child not in found]
     return list(found)
 
 
@@ -151,11 +137,30 @@ def _stop(pid: int) -> None:
     send_signal(pid, signal.SIGSTOP)
 
 
-def _offspring_by_scan(parent: int) -> list[int]:
+def _offspring(parents: Iterable[int]) -> list[int]:
+    if not _LISTS_OFFSPRING:
+        return _offspring_by_scan(set(parents))
+    found: list[int] = []
+    for parent in parents:
+        try:
+            threads = os.listdir(f"/proc/{parent}/task")  # noqa: PTH208
+        except OSError:  # it is gone
+            continue
+        for thread in threads:
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{parent}/task/{thread}/children", "rb", buffering=0) as listed,
+            ):
+                found += map(int, listed.readall().split())
+    return found
+
+
+def _offspring_by_scan(parents: set[int]) -> list[int]:
+    """The same where the kernel was built without these lists: one look at every process."""
     return [
         int(entry)
         for entry in os.listdir("/proc")  # noqa: PTH208
-        if entry.isdigit() and (status := _status(int(entry))) and int(status[1]) == parent
+        if entry.isdigit() and (status := _status(int(entry))) and int(status[1]) in parents
     ]
 
 

@@ -20,6 +20,8 @@ OVERDUE_SECONDS: Final = 0.4
 """How long a keeper may be late with its SIGKILL: then it was stopped, and the host does its work."""
 SWEEP_SECONDS_MAX: Final = 0.2
 """How long the host itself kills before it goes on: each close ends within a second more than asked."""
+SWEEP_PROCESSES_MAX: Final = 256
+"""Processes that the host deals with at a time: ten milliseconds or so in which nobody else runs."""
 SWEEP_STEP_SECONDS: Final = 0.01
 """One turn of killing: others wait for it."""
 SWEEP_PAUSE_SECONDS: Final = 0.002
@@ -218,7 +220,7 @@ class _Sweep:
     def turn(self) -> None:
         ends_at = self._reactor.now() + SWEEP_STEP_SECONDS
         while True:
-            alive = kill_round(self._roots())
+            alive = kill_round(self._roots(), processes_max=SWEEP_PROCESSES_MAX)
             self._quiet = 0 if alive else self._quiet + 1
             now = self._reactor.now()
             if self._quiet >= QUIET_ROUNDS or now >= self._give_up_at:

@@ -44,7 +44,8 @@ async def test_a_server_that_closes_its_input_can_still_say_what_it_has_to_say()
 @pytest.mark.requirement("S-29")
 async def test_frames_that_came_with_one_over_the_bound_are_delivered_before_the_error() -> None:
     program = "import os, signal; os.write(1, b'one\\ntwo\\n' + b'x' * 101); signal.pause()"
-    async with opened(*BARE, program, limits=ClientLimits(frame_bytes_max=100)) as connection:
+    limits = ClientLimits(frame_bytes_max=100, close_seconds_max=0.1)
+    async with opened(*BARE, program, limits=limits) as connection:
         assert isinstance(await connection.sink.error(), FrameTooLargeError)
         assert connection.sink.frames == [b"one", b"two"]
 
