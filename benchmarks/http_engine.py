@@ -1,4 +1,4 @@
-"""What a JSON POST costs through our engine, beside httpx and a hand-written floor, in one interleaved run.
+"""What a JSON POST costs through our engine, beside httpx and a floor, in one interleaved run.
 
     python benchmarks/http_engine.py [--rounds 5] [--calls 4000] [--json]
 

@@ -1,3 +1,3 @@
-"""HTTP/1.1 with a guard in the step of each first byte. The httpx transport is a module of its own."""
+"""HTTP/1.1 with a guard in the step of each first byte; it knows neither JSON-RPC nor sessions."""
 
 from __future__ import annotations

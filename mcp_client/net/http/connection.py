@@ -156,7 +156,7 @@ class Connection:
     # ---- the gate
 
     def _attempt(self, exchange: Exchange) -> None:
-        """Write the first bytes if the guard still says yes; wait and come back if none is taken."""
+        """Write the first bytes if the guard says yes; wait and come back if none is taken."""
         if not exchange.recorded and not self._record(exchange):
             return
         view = self._unsent or self._build(exchange)
@@ -249,7 +249,7 @@ class Connection:
         exchange.sink.refused(error)
 
     def _abandon_unbegun(self) -> None:
-        """Give the connection back if nothing went into it; sealed bytes that never leave end it."""
+        """Give it back if nothing went into it; sealed bytes that never leave end it."""
         self._exchange = None
         self._unwatch_write()
         self._left = _NOTHING

@@ -1,4 +1,4 @@
-"""A new connection, step by step: name, socket, tunnel, handshake, each asking the guard. It sends no request."""
+"""A new connection: name, socket, tunnel, handshake, each asking the guard; it sends no request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DialOwner(Protocol):
 
 
 class Dial:
-    """The making of one connection for one exchange, whose guard is asked before each byte of it."""
+    """The making of a connection for one exchange, whose guard is asked before each byte."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""HTTP/1.1 responses, cut out of bytes that come in any pieces; it does no I/O and decodes no coding.
+"""HTTP/1.1 responses out of bytes that come in any pieces; no I/O, and no coding is decoded.
 
 Strict where leniency has let people be smuggled past: line ends are CR LF, no folded headers, no
 Transfer-Encoding beside Content-Length, sizes of plain digits, names that are tokens.

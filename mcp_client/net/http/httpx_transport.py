@@ -1,4 +1,4 @@
-"""The engine as a transport of httpx, for cold paths and users' own code; it adds no way around a guard."""
+"""The engine as a transport of httpx, for cold paths and users; it adds no way around a guard."""
 
 from __future__ import annotations
 

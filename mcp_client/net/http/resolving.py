@@ -1,4 +1,4 @@
-"""Names looked up in threads, since the system's look-up blocks; the answer comes in a step of the loop."""
+"""Names looked up in threads, since that blocks, and answered in a step of the loop; no sockets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Resolver:
         self._bell: tuple[socket.socket, socket.socket] | None = None
 
     def look_up(self, host: str, port: int, report: Callable[[Answer], None]) -> LookUp:
-        """Have `report` called with the addresses of a name, or with what went wrong, in a later step."""
+        """Have `report` called, in a later step, with a name's addresses or what went wrong."""
         look_up = LookUp(host, port, report)
         if self._running < self._threads_max:
             self._start(look_up)

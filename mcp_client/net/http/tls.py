@@ -1,4 +1,4 @@
-"""Whom TLS trusts. There is no way to trust nobody's word: names and certificates are always checked."""
+"""Whom TLS trusts: names and certificates are always checked, and nothing here can change that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connected socket, plain or under TLS: what goes in and out of it. It checks nothing and waits for nothing."""
+"""A connected socket, plain or under TLS: what goes in and out. It asks nobody and never waits."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class TlsWire:
         return self._send
 
     def seal(self, plain: memoryview) -> memoryview:
-        """Encrypt. What comes out has to be sent, all of it, or the connection is of no more use."""
+        """Encrypt. All that comes out has to be sent, or the connection is of no more use."""
         taken = self._tls.write(plain)
         if taken != len(plain):
             raise ssl.SSLError("plaintext was left over")
@@ -218,7 +218,7 @@ def close_socket(sock: socket.socket, reactor: Reactor) -> None:
 
 
 def reset_socket(sock: socket.socket, reactor: Reactor) -> None:
-    """Close a socket so that nothing that it holds is delivered any more. Harmless if it is closed."""
+    """Close a socket so that nothing it holds is delivered any more. Harmless if closed."""
     if sock.fileno() >= 0:
         # a plain close would let the kernel deliver megabytes that it has taken
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)

@@ -1,4 +1,4 @@
-"""Connections that do not come about: each with the step that failed, and no byte of the request out."""
+"""Connections that do not come about: the step that failed, and no byte of the request out."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import h11
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mcp_client.net.http.h1 import Event, ResponseEnd, ResponseHead, ResponseParser, Violation
 from mcp_client.net.http.limits import HttpLimits
@@ -131,7 +131,7 @@ def chunks(draw: st.DrawFn, body: bytes) -> bytes:
     return out + b"0\r\n" + draw(st.sampled_from([b"", b"x-trailer: 1\r\n"])) + b"\r\n"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(responses(), st.data())
 def test_what_servers_may_send_reads_as_h11_reads_it(
     response: tuple[bytes, str, bool], data: st.DataObject
@@ -147,7 +147,7 @@ def test_what_servers_may_send_reads_as_h11_reads_it(
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(responses(), st.data())
 def test_what_h11_refuses_is_refused(
     response: tuple[bytes, str, bool], data: st.DataObject
@@ -199,7 +199,7 @@ def test_the_same_bytes_one_by_one_give_the_same_events(stream: bytes) -> None:
     assert parse([stream[i : i + 1] for i in range(len(stream))]) == whole(stream)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=80), st.data())
 def test_no_bytes_make_it_fail_or_depend_on_the_cut(tail: bytes, data: st.DataObject) -> None:
     start = data.draw(st.sampled_from([b"", *[s[: len(s) // 2] for s in STREAMS], *STREAMS[:4]]))

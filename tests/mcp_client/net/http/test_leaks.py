@@ -1,4 +1,4 @@
-"""After ten thousand requests, on two loops together, nothing is left: no descriptor, no task, no thread, no exchange."""
+"""After ten thousand requests on two loops nothing is left: no descriptor, thread or exchange."""
 
 from __future__ import annotations
 
