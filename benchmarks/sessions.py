@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -53,13 +53,23 @@ class Nothing:
         yield
 
 
+class Unrecorded:
+    """An audit sink that keeps nothing: what is left is the price of the guard."""
+
+    def append(self, kind: str, fields: Mapping[str, object]) -> None:
+        """Forget one record."""
+
+    def flush(self) -> None:
+        """Have nothing to hand on."""
+
+
 @asynccontextmanager
 async def echo_view(
-    command: Sequence[str], *, audit: Path, conditional: bool = False
+    command: Sequence[str], *, audit: Path | None, conditional: bool = False
 ) -> AsyncGenerator[AgentView]:
-    """Yield the view of one agent that may call `echo/echo`."""
+    """Yield the view of one agent that may call `echo/echo`. Nothing is recorded without `audit`."""
     clock = SystemClock()
-    log = AuditLog.create(audit, RunId("bench"), clock)
+    log = None if audit is None else AuditLog.create(audit, RunId("bench"), clock)
     servers = {"echo": {"command": command[0], "args": list(command[1:])}}
     document = read_json(json.dumps({"mcpServers": servers}), "bench.json")
     here = Path.cwd()
@@ -73,7 +83,7 @@ async def echo_view(
             clock=clock,
             ids=RandomIds(),
             approver=NobodyToAsk(),
-            audit=log,
+            audit=log or Unrecorded(),
             telemetry=NO_TELEMETRY,
             emit=lambda _: None,
             digest_arguments=lambda data: digest_arguments(data, ARGUMENTS_KEY),
@@ -85,4 +95,5 @@ async def echo_view(
             if connection.listing is not None:
                 session.admit(connection.listing)
         yield session.subagent("caller", model=Nothing()).view
-    log.close()
+    if log is not None:
+        log.close()
