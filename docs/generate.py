@@ -60,7 +60,7 @@ def render() -> str:
     for path in _modules():
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         tree = ast.parse(path.read_text("utf-8"))
-        if path.name == "limits.py":
+        if path.name.endswith("limits.py"):
             parts += [_section(name, node) for node in tree.body if isinstance(node, ast.ClassDef)]
         else:
             scattered += [(name, bound) for bound in _constants(name, tree)]
@@ -74,8 +74,8 @@ def render() -> str:
 
 def _modules() -> Iterator[Path]:
     found = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-    yield from (path for path in found if path.name == "limits.py")
-    yield from (path for path in found if path.name != "limits.py")
+    yield from (path for path in found if path.name.endswith("limits.py"))
+    yield from (path for path in found if not path.name.endswith("limits.py"))
 
 
 def _section(module: str, node: ast.ClassDef) -> str:

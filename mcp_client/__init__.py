@@ -11,10 +11,12 @@ if TYPE_CHECKING:
         Host,
         HttpKind,
         HttpSpec,
+        LoadedSkill,
         PromptListing,
         ResourceListing,
         ServerSource,
         ServerSpec,
+        SkillListing,
         TemplateListing,
         ToolListing,
         connect,
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
         Ticket,
         Transport,
     )
+    from mcp_client.protocol.caching import ResponseCache
     from mcp_client.protocol.challenges import Challenge
     from mcp_client.protocol.completion import Completion, PromptReference, TemplateReference
     from mcp_client.protocol.declaration import ClientCapabilities
+    from mcp_client.protocol.dialect import Dialect
     from mcp_client.protocol.elicitation import (
         CANCEL,
         DECLINE,
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
         UrlElicitation,
         UrlElicitationRequiredError,
     )
+    from mcp_client.protocol.eras import Era, EraMemory, Opening
     from mcp_client.protocol.errors import (
         CallCancelledError,
         CallTimeoutError,
@@ -75,6 +80,19 @@ if TYPE_CHECKING:
     from mcp_client.protocol.items import Quarantined
     from mcp_client.protocol.limits import ClientLimits
     from mcp_client.protocol.logs import LogLevel, LogMessage
+    from mcp_client.protocol.modern_errors import (
+        HeaderMismatchError,
+        InputRefusedError,
+        MissingCapabilityError,
+        ModernServerError,
+        SkillFault,
+        SkillVerificationError,
+        TaskCancelledError,
+        UndeclaredInputError,
+        VersionRefusedError,
+    )
+    from mcp_client.protocol.modern_limits import ModernLimits
+    from mcp_client.protocol.mrtr import InputKind, InputRequest, InputRequired, InputRequiredError
     from mcp_client.protocol.progress import Progress
     from mcp_client.protocol.prompts import (
         Prompt,
@@ -98,6 +116,8 @@ if TYPE_CHECKING:
         SamplingRequest,
         SamplingResult,
     )
+    from mcp_client.protocol.skills import Skill, SkillFile
+    from mcp_client.protocol.tasks import Task, TaskCreatedError, TaskShape, TaskStatus
     from mcp_client.protocol.templates import expand_template, match_template, template_variables
     from mcp_client.protocol.tools import QuarantinedTool, Tool
     from mcp_client.protocol.urls import WebAddress
@@ -123,24 +143,38 @@ __all__ = [
     "ClientSession",
     "Completion",
     "Delivery",
+    "Dialect",
     "ElicitationAction",
     "ElicitationAnswer",
+    "Era",
+    "EraMemory",
     "FormElicitation",
     "FrameSink",
     "FrameTooLargeError",
     "Handlers",
     "HandshakeError",
+    "HeaderMismatchError",
     "Host",
     "HttpKind",
     "HttpSpec",
     "HttpStatusError",
+    "InputKind",
+    "InputRefusedError",
+    "InputRequest",
+    "InputRequired",
+    "InputRequiredError",
     "ListKind",
+    "LoadedSkill",
     "LocalProtocolError",
     "LogLevel",
     "LogMessage",
     "McpError",
+    "MissingCapabilityError",
     "ModelPreferences",
+    "ModernLimits",
+    "ModernServerError",
     "NumberField",
+    "Opening",
     "PeerError",
     "PendingRequest",
     "Progress",
@@ -159,6 +193,7 @@ __all__ = [
     "ResourceNotFoundError",
     "ResourceRead",
     "ResourceTemplate",
+    "ResponseCache",
     "Role",
     "Root",
     "SamplingMessage",
@@ -171,7 +206,17 @@ __all__ = [
     "ServerSource",
     "ServerSpec",
     "SessionLostError",
+    "Skill",
+    "SkillFault",
+    "SkillFile",
+    "SkillListing",
+    "SkillVerificationError",
     "StartError",
+    "Task",
+    "TaskCancelledError",
+    "TaskCreatedError",
+    "TaskShape",
+    "TaskStatus",
     "TemplateListing",
     "TemplateReference",
     "TextField",
@@ -181,9 +226,11 @@ __all__ = [
     "ToolListing",
     "ToolResult",
     "Transport",
+    "UndeclaredInputError",
     "UnsupportedVersionError",
     "UrlElicitation",
     "UrlElicitationRequiredError",
+    "VersionRefusedError",
     "WebAddress",
     "connect",
     "expand_template",
@@ -283,6 +330,33 @@ _HOMES = {
     "match_template": "mcp_client.protocol.templates",
     "open_host": "mcp_client.client",
     "template_variables": "mcp_client.protocol.templates",
+    "LoadedSkill": "mcp_client.client",
+    "SkillListing": "mcp_client.client",
+    "ResponseCache": "mcp_client.protocol.caching",
+    "Dialect": "mcp_client.protocol.dialect",
+    "Era": "mcp_client.protocol.eras",
+    "EraMemory": "mcp_client.protocol.eras",
+    "Opening": "mcp_client.protocol.eras",
+    "HeaderMismatchError": "mcp_client.protocol.modern_errors",
+    "InputRefusedError": "mcp_client.protocol.modern_errors",
+    "MissingCapabilityError": "mcp_client.protocol.modern_errors",
+    "ModernServerError": "mcp_client.protocol.modern_errors",
+    "SkillFault": "mcp_client.protocol.modern_errors",
+    "SkillVerificationError": "mcp_client.protocol.modern_errors",
+    "TaskCancelledError": "mcp_client.protocol.modern_errors",
+    "UndeclaredInputError": "mcp_client.protocol.modern_errors",
+    "VersionRefusedError": "mcp_client.protocol.modern_errors",
+    "ModernLimits": "mcp_client.protocol.modern_limits",
+    "InputKind": "mcp_client.protocol.mrtr",
+    "InputRequest": "mcp_client.protocol.mrtr",
+    "InputRequired": "mcp_client.protocol.mrtr",
+    "InputRequiredError": "mcp_client.protocol.mrtr",
+    "Skill": "mcp_client.protocol.skills",
+    "SkillFile": "mcp_client.protocol.skills",
+    "Task": "mcp_client.protocol.tasks",
+    "TaskCreatedError": "mcp_client.protocol.tasks",
+    "TaskShape": "mcp_client.protocol.tasks",
+    "TaskStatus": "mcp_client.protocol.tasks",
 }
 
 

@@ -7,6 +7,7 @@ from mcp_client.client.connecting import connect, open_host
 from mcp_client.client.http_source import HttpKind, HttpSpec
 from mcp_client.client.prompts import PromptListing
 from mcp_client.client.resources import ResourceListing, TemplateListing
+from mcp_client.client.skills import LoadedSkill, SkillListing
 from mcp_client.client.spec import Host, ServerSource, ServerSpec
 from mcp_client.client.tools import ToolListing
 from mcp_client.ports import Handlers
@@ -17,10 +18,12 @@ __all__ = [
     "Host",
     "HttpKind",
     "HttpSpec",
+    "LoadedSkill",
     "PromptListing",
     "ResourceListing",
     "ServerSource",
     "ServerSpec",
+    "SkillListing",
     "TemplateListing",
     "ToolListing",
     "connect",
