@@ -99,7 +99,7 @@ def is_alive(pid: int) -> bool:
 
 def descendants(roots: Iterable[int]) -> list[int]:
     """Return these and what descends from them, parents before children."""
-    return _walk(roots, lambda _: None, PROCESSES_MAX)
+    return _walk(roots, PROCESSES_MAX, lambda _: None)
 
 
 def kill_round(roots: Iterable[int], *, processes_max: int = PROCESSES_MAX) -> set[int]:
@@ -108,9 +108,11 @@ def kill_round(roots: Iterable[int], *, processes_max: int = PROCESSES_MAX) -> s
     Each is stopped before its children are looked for, so that it has no more of them meanwhile
     and none sees another die. Call it again until nothing is left.
     """
-    found = _walk(roots, _stop, processes_max)
+    first = list(roots)
+    reapers = {os.getpid(), *_parents(first)}
+    found = _walk(first, processes_max, lambda pid: _signal_own(pid, reapers, signal.SIGSTOP))
     for pid in reversed(found):
-        send_signal(pid, signal.SIGKILL)
+        _signal_own(pid, reapers, signal.SIGKILL)
     return {pid for pid in found if is_alive(pid)}
 
 
@@ -120,7 +122,31 @@ def send_signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _walk(roots: Iterable[int], meet: Callable[[int], object], processes_max: int) -> list[int]:
+def _signal_own(pid: int, parents: set[int], number: signal.Signals) -> None:
+    """Signal a process of the tree, and add it to `parents`; a stranger with its number is let be.
+
+    Numbers come around: one whose bearer was reaped behind our back may be another's by now. The
+    descriptor is of one process, and that process must have its parent in the tree.
+    """
+    try:
+        one = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        status = _status(pid)
+        if status is not None and int(status[1]) in parents:
+            parents.add(pid)
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(one, number)
+    finally:
+        os.close(one)
+
+
+def _parents(pids: Iterable[int]) -> set[int]:
+    return {int(status[1]) for pid in pids if (status := _status(pid)) is not None}
+
+
+def _walk(roots: Iterable[int], processes_max: int, meet: Callable[[int], object]) -> list[int]:
     found: dict[int, None] = {}
     level = list(roots)
     while level:
@@ -131,10 +157,6 @@ def _walk(roots: Iterable[int], meet: Callable[[int], object], processes_max: in
         found.update(dict.fromkeys(level))
         level = [child for child in _offspring(level) if child not in found]
     return list(found)
-
-
-def _stop(pid: int) -> None:
-    send_signal(pid, signal.SIGSTOP)
 
 
 def _offspring(parents: Iterable[int]) -> list[int]:
