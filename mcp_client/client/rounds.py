@@ -65,7 +65,8 @@ async def run_exchange(session: ClientSession, method: str, params: bytes, how: 
             now=session.reactor.now(),
             stamp=stamp,
         )
-    return await _finish(session, outcome, how)
+    # hardly ever is there more to do: a coroutine for nothing would cost every call
+    return await _finish(session, outcome, how) if isinstance(outcome, InputRequired) else outcome
 
 
 async def continue_exchange(

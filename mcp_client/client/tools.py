@@ -101,7 +101,9 @@ class ToolSurface(TaskSurface):
             self.session.dialect.cache.drop_methods("tools/list")
             await self.list_tools()
             outcome = await run_exchange(self.session, "tools/call", params, how)
-        return await self._outcome(outcome, how)
+        if isinstance(outcome, Task):
+            return await self._outcome(outcome, how)
+        return read_tool_result(outcome, self.session.limits, server=self.server)
 
     async def continue_call(
         self,

@@ -32,7 +32,8 @@ async def ask(
     arguments and `PendingRequest.wait` for the errors.
     """
     for is_last in (False, True):
-        await session.renewal.ready()
+        if session.renewal.is_due:
+            await session.renewal.ready()
         seen = session.renewal.count
         try:
             pending = session.start(
