@@ -61,7 +61,7 @@ class Gate:
         decision is not a permit, or the approval does not fit what is about to happen.
         """
         reason = stamp.lapsed()
-        if reason is None:
+        if reason is None and decision.effect is not Effect.PERMIT:
             reason = self._undecided(call, capability, stamp, decision, approval, arguments_digest)
         if reason is not None:
             rule = str(decision.reasons[0]) if decision.reasons else ""
@@ -83,8 +83,6 @@ class Gate:
         approval: Approval | None,
         arguments_digest: str,
     ) -> DenyReason | None:
-        if decision.effect is Effect.PERMIT:
-            return None
         if decision.effect is Effect.FORBID:
             return DenyReason.NO_PERMIT if decision.by_default else DenyReason.FORBIDDEN
         if approval is None:

@@ -9,7 +9,7 @@ from typing import Final
 from mcp_client.protocol.errors import McpError, PeerError, ServerGoneError
 from mcp_client.protocol.http_errors import SessionLostError
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.results import read_tool_result
+from mcp_client.protocol.results import read_content
 from orchestrator.authority.gate import Gate, Permit
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
@@ -343,14 +343,11 @@ def _question(
 def _content(wish: Wish, result: object) -> UntrustedContent:
     """Return what a server answered, looked through block by block."""
     try:
-        parsed = read_tool_result(result, _CLIENT_LIMITS, server=wish.ref.server)
+        blocks, structured, is_error = read_content(result, _CLIENT_LIMITS, server=wish.ref.server)
     except McpError as error:
         raise _failed(wish, error) from error
     return UntrustedContent(
-        origin=wish.origin,
-        blocks=parsed.blocks,
-        structured=parsed.structured,
-        is_error=parsed.is_error,
+        origin=wish.origin, blocks=blocks, structured=structured, is_error=is_error
     )
 
 
