@@ -226,6 +226,15 @@ async def test_a_question_that_this_call_did_not_declare_ends_it() -> None:
     assert len(calls(server)) == 1
 
 
+@pytest.mark.requirement("C-33")
+async def test_a_question_that_was_not_declared_is_not_handed_up_either() -> None:
+    server = asking(unfinished({"k": QUESTION}))
+
+    async with connected(server) as client:
+        with pytest.raises(UndeclaredInputError):
+            await client.call_tool("ask", {}, guard=RecordingGuard())
+
+
 @pytest.mark.requirement("C-12")
 async def test_a_question_that_is_not_answered_ends_the_call_and_nothing_is_sent() -> None:
     async def fail(_: FormElicitation) -> ElicitationAnswer:
@@ -372,6 +381,8 @@ async def test_a_subscription_is_part_of_the_one_stream_and_the_stream_before_it
         server.notice("notifications/resources/updated", {"uri": "file:///b"})
         told = await anext(client.resource_updates())
         await client.unsubscribe("file:///a")
+        # each stream but the last one
+        await server.until_received("notifications/cancelled", 3)
 
     wanted = [
         (as_object(call["notifications"]) or {}).get("resourceSubscriptions")
