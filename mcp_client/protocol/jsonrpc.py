@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn, TypeGuard, cast
 
 from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -45,6 +45,8 @@ DIGITS_MAX: Final = 400
 """Digits of an integer: more than the largest float has, so that no reader of ours overflows."""
 ID_CHARS_MAX: Final = 1_024
 """Characters of an id that a server chose: it is sent back as it came."""
+MARKS_AT_ONCE: Final = 64 * 1024
+"""Marks that are looked through at once: each may become a piece of its own."""
 NESTING_DEPTH_MAX: Final = 64
 """What `encode` takes where no limits are at hand; the default of `ClientLimits`."""
 
@@ -161,7 +163,7 @@ _ID_LAST: Final = re.compile(r',"jsonrpc":"2\.0","id":(0|[1-9][0-9]{0,17})\}').f
 
 _RESULT_FIRST: Final = '{"result":'
 
-_NOT_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"{}[]")
+_NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'{}[],:"')
 _SAME_BRACKETS: Final = bytes.maketrans(b"[]", b"{}")
 
 _BLANKS: Final = cast(
@@ -196,26 +198,51 @@ def _read_response(frame: bytes, limits: ClientLimits) -> ResponseReceived | Non
 def _text(frame: bytes, limits: ClientLimits) -> str:
     if len(frame) > limits.frame_bytes_max:
         raise RemoteProtocolError("a frame is over the bound of bytes", stage="receive")
-    if frame.count(b"{") + frame.count(b"[") > limits.nesting_depth_max:
-        _check_depth(frame, limits.nesting_depth_max)
+    opened = frame.count(b"{") + frame.count(b"[")
+    marks_max = limits.frame_marks_max
+    # only a large frame can hold so many, and texts alone may: then they are told apart
+    many = len(frame) > marks_max and (
+        2 * opened + frame.count(b",") + frame.count(b":") > marks_max
+    )
+    if many or opened > limits.nesting_depth_max:
+        _check_structure(frame, limits)
     try:
         return frame.decode()
     except UnicodeDecodeError:
         raise RemoteProtocolError("a frame is not UTF-8", stage="receive") from None
 
 
-def _check_depth(frame: bytes, depth_max: int) -> None:
-    """Take out the innermost brackets, layer by layer, each pass at the speed of C."""
-    # what is left once escapes are gone: every other piece between quotes is outside of texts
-    pieces = frame.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-    brackets = b"".join(pieces[::2]).translate(_SAME_BRACKETS, _NOT_BRACKETS)
-    for _ in range(depth_max):
+def _check_structure(frame: bytes, limits: ClientLimits) -> None:
+    """Count brackets, commas and colons, and take out the innermost brackets layer by layer.
+
+    All of it at the speed of C, and with less memory than the frame has.
+    """
+    marks = bytearray()
+    for piece in _outside_of_texts(frame):
+        marks += piece
+        if len(marks) > limits.frame_marks_max:
+            raise RemoteProtocolError("a frame holds too many values", stage="receive")
+    brackets = bytes(marks).translate(_SAME_BRACKETS, b",:")
+    for _ in range(limits.nesting_depth_max):
         fewer = brackets.replace(b"{}", b"")
         if len(fewer) == len(brackets):
             break
         brackets = fewer
     if brackets:
         raise RemoteProtocolError("a frame is nested too deeply or unbalanced", stage="receive")
+
+
+def _outside_of_texts(frame: bytes) -> Iterator[bytes]:
+    """Yield the brackets, commas and colons of a JSON text that are not within its texts."""
+    # once escapes are gone, every other piece between quotes is outside; what is between two that
+    # stand side by side is nothing
+    marks = frame.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_MARKS)
+    marks = marks.replace(b'""', b"")
+    outside = 0
+    for start in range(0, len(marks), MARKS_AT_ONCE):
+        pieces = marks[start : start + MARKS_AT_ONCE].split(b'"')
+        yield b"".join(pieces[outside::2])
+        outside ^= 1 - len(pieces) % 2
 
 
 def _members(text: str, at: int) -> tuple[dict[str, object], int]:

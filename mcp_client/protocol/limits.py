@@ -18,6 +18,9 @@ class ClientLimits:
     """One JSON-RPC frame, in either direction, its newline not counted."""
     nesting_depth_max: int = 64
     """Arrays and objects inside one another in a frame: deeper than any real schema."""
+    frame_marks_max: int = 500_000
+    """Brackets, commas and colons of a received frame outside of its texts: a page of 10,000 small
+    tools has 350,000, and reading so many values takes 32 MiB and a tenth of a second."""
     noise_lines_max: int = 10_000
     """Lines on stdout that are not JSON-RPC: skipped and counted up to here, then the connection ends."""
     pending_requests_max: int = 1_024

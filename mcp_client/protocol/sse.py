@@ -11,6 +11,8 @@ __all__ = ["SseBlocks", "SseDecoder", "SseEvent"]
 
 LINE_OVERHEAD_BYTES: Final = 64
 """What a line may hold beside its value: the name of its field, a colon and a blank."""
+BLOCK_LINES_MAX: Final = 65_536
+"""Lines of one block, whose reader takes time for each: indented JSON of a megabyte has as many."""
 RETRY_DIGITS_MAX: Final = 9
 """Digits of a time in milliseconds: eleven days. A longer one is no time anybody means."""
 ID_BYTES_MAX: Final = 1_024
@@ -83,11 +85,12 @@ class _Lines:
 class SseBlocks(_Lines):
     """One stream cut into what stands between blank lines, comments left out; it reads no field."""
 
-    __slots__ = ("_block", "_first")
+    __slots__ = ("_block", "_first", "_lines_left")
 
     def __init__(self, event_bytes_max: int) -> None:
         super().__init__(event_bytes_max)
         self._block = bytearray()
+        self._lines_left = BLOCK_LINES_MAX
         self._first = True
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -97,21 +100,32 @@ class SseBlocks(_Lines):
         """
         lines, rest = self._split(data)
         for line in lines:
+            # also those that nothing is kept of, or it would depend on the cut what is too long
+            self._count(len(line), LINE_OVERHEAD_BYTES)
             if self._first:
                 self._first = False
                 line = line.removeprefix(_BOM)  # noqa: PLW2901
             if line[:1] == b":":
                 continue
             if line:
-                self._count(len(self._block) + len(line), LINE_OVERHEAD_BYTES)
-                self._block += line
-                self._block += b"\n"
+                self._add(line)
             elif self._block:
                 self._block += b"\n"
                 block, self._block = bytes(self._block), bytearray()
+                self._lines_left = BLOCK_LINES_MAX
                 yield block
         if rest:
             self._keep(rest)
+
+    def _add(self, line: bytes) -> None:
+        self._count(len(self._block) + len(line), LINE_OVERHEAD_BYTES)
+        if not self._lines_left:
+            raise FrameTooLargeError(
+                f"an event has more than {BLOCK_LINES_MAX} lines", stage="receive"
+            )
+        self._lines_left -= 1
+        self._block += line
+        self._block += b"\n"
 
 
 class SseDecoder(_Lines):
@@ -157,10 +171,13 @@ class SseDecoder(_Lines):
     def _line(self, line: bytes) -> None:
         if self._first:
             self._first = False
+            self._count(len(line), LINE_OVERHEAD_BYTES)
             line = line.removeprefix(_BOM)
         if line[:6] == b"data: ":
             self._add_data(line[6:])
             return
+        # also what nothing is kept of, or it would depend on the cut what is too long
+        self._count(len(line), LINE_OVERHEAD_BYTES)
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         match field:

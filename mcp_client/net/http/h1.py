@@ -212,12 +212,12 @@ class ResponseParser:
 
     def _frame(self, status: int, framing: Sequence[tuple[str, str]], *, old: bool) -> None:
         """Decide where the body ends, RFC 9112, 6.3."""
-        length: int | None = None
+        digits = ""
         chunked = coded = False
         for name, value in framing:
             match name:
                 case "content-length":
-                    length = _length(value, length)
+                    digits = _length(value, digits)
                 case "transfer-encoding":
                     if chunked or old or value.lower() != "chunked":
                         raise _BrokenError("a transfer coding other than chunked")
@@ -229,8 +229,9 @@ class ResponseParser:
                 case _:
                     found = _KEEP_ALIVE_TIMEOUT.search(value)
                     self.idle_seconds = int(found[1]) if found else None
-        if chunked and length is not None:
+        if chunked and digits:
             raise _BrokenError("a transfer coding and a length at once")
+        length = int(digits) if digits else None
         if length == 0 or self._bodiless(status):
             self._state = _State.DONE
         elif coded:
@@ -314,8 +315,12 @@ class ResponseParser:
             raise _BrokenError(f"more than {self._limits.header_count_max} trailers")
         if self._trailer_bytes > self._limits.head_bytes_max:
             raise _BrokenError("trailers are over the bound of a head")
-        if not _FIELD.fullmatch(f"{line.decode('latin-1')}\r\n"):
+        field = _FIELD.fullmatch(f"{line.decode('latin-1')}\r\n")
+        if field is None:
             raise _BrokenError("a trailer is malformed")
+        # RFC 9110, 6.5.1: what frames a message cannot come after it
+        if field[1].lower() in ("content-length", "transfer-encoding"):
+            raise _BrokenError("a trailer frames the message")
         return at
 
     def _line(self, data: bytes, at: int) -> tuple[bytes | None, int]:
@@ -363,17 +368,17 @@ class ResponseParser:
     }
 
 
-def _length(value: str, before: int | None) -> int:
+def _length(value: str, before: str) -> str:
     # RFC 9110, 8.6: the same value several times may be taken for one
     length = before
     for part in value.split(","):
         digits = part.strip(" \t")
         if not _DIGITS.fullmatch(digits):
             raise _BrokenError("a length is malformed")
-        if length is not None and length != int(digits):
+        # by its letters: who compares texts must not see two where we see one
+        if length and length != digits:
             raise _BrokenError("two lengths that differ")
-        length = int(digits)
-    assert length is not None
+        length = digits
     return length
 
 

@@ -194,6 +194,28 @@ def test_depth_is_counted_as_a_slow_walk_counts_it(value: object) -> None:
         assert accepted == (depth + 1 <= bound)
 
 
+@pytest.mark.requirement("S-29")
+@pytest.mark.parametrize("value", [[0, 0, 0], {"a": 1, "b": 2}, [{}, []], [["x", "y"]]])
+def test_a_large_frame_with_one_mark_over_the_bound_is_refused(value: object) -> None:
+    frame = json.dumps(value, separators=(",", ":")).encode()
+    marks = sum(frame.count(mark) for mark in (b"{", b"}", b"[", b"]", b",", b":"))
+    padded = b" " * marks + frame
+
+    assert decode(padded, ClientLimits(frame_marks_max=marks)) == value
+    with pytest.raises(RemoteProtocolError, match="too many values"):
+        decode(padded, ClientLimits(frame_marks_max=marks - 1))
+
+
+@pytest.mark.parametrize(
+    "text", ["[{,:" * 40_000, '",":"' * 40_000, "\\\\[" * 40_000, '"[' * 70_000]
+)
+def test_marks_within_texts_are_no_values(text: str) -> None:
+    assert decode(json.dumps([text, text]).encode(), ClientLimits(frame_marks_max=3)) == [
+        text,
+        text,
+    ]
+
+
 def depth_of(value: object) -> int:
     if isinstance(value, dict):
         return 1 + max((depth_of(item) for item in value.values()), default=0)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -8,7 +8,7 @@ from httpx_sse import EventSource
 from hypothesis import given, settings, strategies as st
 
 from mcp_client.protocol.errors import FrameTooLargeError
-from mcp_client.protocol.sse import ID_BYTES_MAX, SseBlocks, SseDecoder, SseEvent
+from mcp_client.protocol.sse import BLOCK_LINES_MAX, ID_BYTES_MAX, SseBlocks, SseDecoder, SseEvent
 
 RECORDED = (
     b"\xef\xbb\xbf: welcome\r\n"
@@ -179,3 +179,28 @@ def test_the_events_of_the_blocks_are_those_of_the_stream(stream: bytes) -> None
 def test_one_byte_past_the_bound_ends_the_blocks(stream: bytes) -> None:
     with pytest.raises(FrameTooLargeError):
         blocks([stream], 100)
+
+
+@pytest.mark.requirement("S-29")
+def test_a_block_of_one_line_over_the_bound_ends_the_blocks() -> None:
+    most = b"data:\n" * BLOCK_LINES_MAX
+
+    assert len(blocks([most + b"\n", most + b"\n"], 1 << 20)) == 2
+    with pytest.raises(FrameTooLargeError, match="lines"):
+        blocks([most + b"data:\n\n"], 1 << 20)
+
+
+@pytest.mark.parametrize("field", [b": ", b"nothing: ", b"\xef\xbb\xbf: "])
+@pytest.mark.parametrize("size", [10, 1_000])
+def test_a_long_line_of_which_nothing_is_kept_ends_the_stream_however_it_is_cut(
+    field: bytes, size: int
+) -> None:
+    line = field + b"x" * (164 - len(field))
+    for stream, fits in ((line + b"\n\n", True), (line + b"x\n\n", False)):
+        pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+        for read in (fed, blocks):
+            if fits:
+                read(pieces, 100)
+            else:
+                with pytest.raises(FrameTooLargeError):
+                    read(pieces, 100)

@@ -255,6 +255,16 @@ def test_the_same_length_twice_is_one_length() -> None:
     assert (body_of(events), events[-1], clean) == (b"ok", ResponseEnd.END, True)
 
 
+def test_one_length_in_two_spellings_is_refused() -> None:
+    assert "differ" in reason(b"HTTP/1.1 200 OK\r\nContent-Length: 2, 02\r\n\r\nok")
+
+
+@pytest.mark.parametrize("field", ["Transfer-Encoding: chunked", "content-length: 5"])
+def test_a_trailer_that_frames_the_message_is_refused(field: str) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert "frames" in reason(head + f"0\r\n{field}\r\n\r\n".encode())
+
+
 def test_identity_is_no_coding() -> None:
     data = b"HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Length: 2\r\n\r\nok"
     assert body_of(whole(data)[0]) == b"ok"
