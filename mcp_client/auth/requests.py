@@ -1,0 +1,316 @@
+"""What is asked of authorization and token endpoints, as URLs and forms, and their answers read. No I/O."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, cast
+from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
+
+from authlib.oauth2.rfc7523 import (
+    private_key_jwt_sign,  # pyright: ignore[reportUnknownVariableType]
+)
+from authlib.oauth2.rfc7636 import (
+    create_s256_code_challenge,  # pyright: ignore[reportUnknownVariableType]
+)
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
+from mcp_client.auth.flow import Consent, Flow
+from mcp_client.auth.limits import AuthLimits
+from mcp_client.auth.registration import AuthMethod, ClientIdentity
+
+__all__ = [
+    "AssertionFacts",
+    "Token",
+    "TokenRequest",
+    "authorization_url",
+    "client_credentials_request",
+    "code_request",
+    "exchange_request",
+    "jwt_bearer_request",
+    "read_assertion",
+    "read_redirect",
+    "read_token",
+    "refresh_request",
+    "with_client",
+]
+
+ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
+ID_TOKEN: Final = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105  # the name of a kind
+TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105  # the name of a grant
+JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+CLIENT_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+_LIMITS: Final = AuthLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRequest:
+    """What is posted, as a form, to a token endpoint. Nothing of it but the URL is ever shown."""
+
+    url: str
+    form: Sequence[tuple[str, str]] = field(repr=False)
+    headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What a token endpoint granted.
+
+    Attributes:
+        scheme: what stands before it in a header, `Bearer` or `DPoP`.
+        expires_at: in seconds of the wall clock; 0 if the server does not say.
+        refresh_token: empty if there is none, which is never an error.
+        scopes: what it is good for, as far as is known.
+    """
+
+    access_token: str = field(repr=False)
+    scheme: str = "Bearer"
+    expires_at: float = 0.0
+    refresh_token: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertionFacts:
+    """What goes into an assertion of ours that changes each time: whom for, when, which."""
+
+    audience: str
+    now: int
+    id: str
+    seconds: int = _LIMITS.assertion_seconds
+
+
+class _SignAssertion(Protocol):
+    def __call__(
+        self,
+        private_key: ECKey | RSAKey | OKPKey,
+        client_id: str,
+        token_endpoint: str,
+        alg: str,
+        claims: dict[str, object],
+        *,
+        issued_at: int,
+        expires_at: int,
+    ) -> str: ...
+
+
+_challenge_of: Final = cast("Callable[[str], str]", create_s256_code_challenge)
+_sign_assertion: Final = cast("_SignAssertion", private_key_jwt_sign)
+
+
+def authorization_url(flow: Flow, consent: Consent) -> str:
+    """Return the URL at which the person consents. PKCE is always S256."""
+    server = flow.known_server
+    if not server.authorization_endpoint:
+        raise AuthorizationFailedError(AuthFault.DOCUMENT, "no authorization endpoint is named")
+    query = [
+        ("response_type", "code"),
+        ("client_id", flow.known_client.client_id),
+        ("redirect_uri", consent.redirect_uri),
+        ("state", consent.state),
+        ("code_challenge", _challenge_of(consent.verifier)),
+        ("code_challenge_method", "S256"),
+        ("resource", flow.resource_id),
+    ]
+    if flow.scopes:
+        query.append(("scope", " ".join(flow.scopes)))
+    if "offline_access" in flow.scopes:
+        query.append(("prompt", "consent"))  # OpenID Connect Core, 11: or it is ignored
+    # RFC 6749, 3.1: a query that the endpoint has already is kept
+    joint = "&" if urlsplit(server.authorization_endpoint).query else "?"
+    return f"{server.authorization_endpoint}{joint}{urlencode(query)}"
+
+
+def read_redirect(url: str, consent: Consent, limits: AuthLimits = _LIMITS) -> Mapping[str, str]:
+    """Return the parameters that the browser came back with.
+
+    Raises AuthorizationFailedError if it came elsewhere, or said one thing twice.
+    """
+    ours, theirs = urlsplit(consent.redirect_uri), urlsplit(url)
+    if len(url) > limits.url_chars_max or ours[:3] != theirs[:3]:
+        raise AuthorizationFailedError(AuthFault.STATE, "the answer came elsewhere")
+    pairs = parse_qsl(theirs.query, keep_blank_values=True)
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise AuthorizationFailedError(AuthFault.STATE, "the answer says one thing twice")
+    return found
+
+
+def code_request(flow: Flow, facts: AssertionFacts) -> TokenRequest:
+    """Return what a code is turned into a token with."""
+    consent = flow.consent
+    if consent is None or not flow.code:
+        raise AuthorizationFailedError(AuthFault.FLOW, "there is no code")
+    form = [
+        ("grant_type", "authorization_code"),
+        ("code", flow.code),
+        ("redirect_uri", consent.redirect_uri),
+        ("code_verifier", consent.verifier),
+        ("resource", flow.resource_id),
+    ]
+    return with_client(_to_token_endpoint(flow, form), flow.known_client, facts)
+
+
+def refresh_request(
+    token_endpoint: str,
+    client: ClientIdentity,
+    *,
+    refresh_token: str,
+    resource: str,
+    facts: AssertionFacts,
+) -> TokenRequest:
+    """Return what a token is renewed with: for the same resource and the same scope."""
+    form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", refresh_token),
+        ("resource", resource),
+    ]
+    return with_client(TokenRequest(url=token_endpoint, form=form), client, facts)
+
+
+def client_credentials_request(flow: Flow, facts: AssertionFacts) -> TokenRequest:
+    """Return what a client asks for a token of its own with."""
+    form = [("grant_type", "client_credentials"), ("resource", flow.resource_id)]
+    return with_client(_to_token_endpoint(flow, _scoped(form, flow)), flow.known_client, facts)
+
+
+def jwt_bearer_request(flow: Flow, assertion: str, facts: AssertionFacts) -> TokenRequest:
+    """Return what somebody's word for a subject is turned into a token with (RFC 7523)."""
+    form = [
+        ("grant_type", JWT_BEARER),
+        ("assertion", assertion),
+        ("resource", flow.resource_id),
+    ]
+    return with_client(_to_token_endpoint(flow, _scoped(form, flow)), flow.known_client, facts)
+
+
+def exchange_request(
+    flow: Flow, token_endpoint: str, client: ClientIdentity, id_token: str, facts: AssertionFacts
+) -> TokenRequest:
+    """Return what an identity provider is asked for its word with (RFC 8693, ID-JAG)."""
+    form = [
+        ("grant_type", TOKEN_EXCHANGE),
+        ("requested_token_type", ID_JAG),
+        ("subject_token", id_token),
+        ("subject_token_type", ID_TOKEN),
+        ("audience", flow.issuer),
+        ("resource", flow.resource_id),
+    ]
+    return with_client(TokenRequest(url=token_endpoint, form=_scoped(form, flow)), client, facts)
+
+
+def with_client(
+    request: TokenRequest, client: ClientIdentity, facts: AssertionFacts
+) -> TokenRequest:
+    """Return a request that shows who the client is, in the way that the server supports."""
+    form = list(request.form)
+    match client.method:
+        case AuthMethod.NONE:
+            form.append(("client_id", client.client_id))
+        case AuthMethod.POST:
+            form += [("client_id", client.client_id), ("client_secret", client.secret)]
+        case AuthMethod.BASIC:
+            # RFC 6749, 2.3.1: both are form-encoded before they are joined
+            pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret)}"
+            value = base64.b64encode(pair.encode()).decode()
+            header = ("Authorization", f"Basic {value}")
+            return replace(request, headers=(*request.headers, header))
+        case AuthMethod.PRIVATE_KEY_JWT:
+            assertion = _sign_assertion(
+                _key(client),
+                client.client_id,
+                facts.audience,
+                client.algorithm,
+                {"jti": facts.id},
+                issued_at=facts.now,
+                expires_at=facts.now + facts.seconds,
+            )
+            form += [
+                ("client_assertion_type", CLIENT_ASSERTION),
+                ("client_assertion", assertion),
+            ]
+    return replace(request, form=tuple(form))
+
+
+def read_token(
+    document: Mapping[str, object],
+    *,
+    now: float,
+    asked: tuple[str, ...],
+    bound: bool = False,
+    limits: AuthLimits = _LIMITS,
+) -> Token:
+    """Return the token of an answer. Raises AuthorizationFailedError if it is not usable.
+
+    Args:
+        document: the answer.
+        now: the wall clock's time.
+        asked: the scopes that were asked for: those granted, if it does not say otherwise.
+        bound: it must be bound to our key: one that anybody could use is refused.
+        limits: the bounds.
+    """
+    access = _text(document, "access_token", limits)
+    scheme = _text(document, "token_type", limits).lower()
+    if not access or scheme not in ("bearer", "dpop") or (scheme == "dpop") is not bound:
+        raise AuthorizationFailedError(AuthFault.GRANT_UNUSABLE)
+    if not access.isascii() or not access.isprintable() or " " in access:
+        raise AuthorizationFailedError(AuthFault.GRANT_UNUSABLE, "no header can hold it")
+    seconds = document.get("expires_in")
+    if isinstance(seconds, str) and seconds.isdecimal() and len(seconds) < 12:
+        seconds = int(seconds)  # some servers send a text
+    has_end = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0
+    scopes = tuple(_text(document, "scope", limits).split()) or asked
+    if len(scopes) > limits.scopes_max:
+        raise AuthorizationFailedError(AuthFault.GRANT_UNUSABLE, "it has too many scopes")
+    return Token(
+        access_token=access,
+        scheme="DPoP" if bound else "Bearer",
+        expires_at=now + float(cast("float", seconds)) if has_end else 0.0,
+        refresh_token=_text(document, "refresh_token", limits),
+        scopes=scopes,
+    )
+
+
+def read_assertion(document: Mapping[str, object], limits: AuthLimits = _LIMITS) -> str:
+    """Return the identity provider's word. Raises AuthorizationFailedError if it is something else."""
+    assertion = _text(document, "access_token", limits)
+    if not assertion or document.get("issued_token_type") != ID_JAG:
+        raise AuthorizationFailedError(AuthFault.GRANT_UNUSABLE, "it is no ID-JAG")
+    return assertion
+
+
+def _key(client: ClientIdentity) -> ECKey | RSAKey | OKPKey:
+    kinds = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
+    kind = kinds.get(client.algorithm[:2])
+    if kind is None:
+        raise AuthorizationFailedError(AuthFault.CLIENT_UNKNOWN, "its algorithm is not known")
+    try:
+        return kind.import_key(client.private_key)
+    except (JoseError, ValueError):
+        raise AuthorizationFailedError(
+            AuthFault.CLIENT_UNKNOWN, "its private key cannot be read"
+        ) from None
+
+
+def _to_token_endpoint(flow: Flow, form: Sequence[tuple[str, str]]) -> TokenRequest:
+    endpoint = flow.known_server.token_endpoint
+    if not endpoint:
+        raise AuthorizationFailedError(AuthFault.DOCUMENT, "no token endpoint is named")
+    return TokenRequest(url=endpoint, form=form)
+
+
+def _scoped(form: list[tuple[str, str]], flow: Flow) -> list[tuple[str, str]]:
+    return [*form, ("scope", " ".join(flow.scopes))] if flow.scopes else form
+
+
+def _text(document: Mapping[str, object], name: str, limits: AuthLimits) -> str:
+    value = document.get(name, "")
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > limits.token_chars_max:
+        raise AuthorizationFailedError(AuthFault.GRANT_UNUSABLE, "it is malformed")
+    return value
