@@ -9,7 +9,13 @@ from typing import Final, Protocol
 from urllib.parse import urljoin
 
 from mcp_client.net.http.encoding import OWNED_HEADERS
-from mcp_client.net.http.messages import ExchangeSink, HttpRequest, LateHeaders, Target
+from mcp_client.net.http.messages import (
+    ExchangeSink,
+    HttpRequest,
+    LateHeaders,
+    RequestHeaders,
+    Target,
+)
 from mcp_client.ports import SendGuard, Ticket
 from mcp_client.protocol.errors import (
     Delivery,
@@ -120,12 +126,15 @@ class Endpoint:
             target = self.target
         elif target.origin != self.target.origin:
             raise LocalProtocolError("a request would leave the server's origin", stage="send")
+        late = self.late_headers
+        if isinstance(late, RequestHeaders):
+            late = late.of(method, f"{target.origin}{target.path}")
         return HttpRequest(
             method=method,
             target=target,
             headers=(*self.headers, *headers),
             body=body,
-            late_headers=self.late_headers,
+            late_headers=late,
             credential=self.credential,
             deadline=deadline,
         )
@@ -151,7 +160,7 @@ def within_origin(base: Target, reference: str) -> Target:
 class SideTicket:
     """The ticket of a request that carries no frame: a GET, a DELETE.
 
-    `dropped` is set once nobody wants it any more.
+    `settled` is set once nobody wants it any more.
     """
 
     id: int | None = None
@@ -162,12 +171,7 @@ class SideTicket:
     def __init__(self) -> None:
         self.delivery = Delivery.NOT_SENT
         self.bytes_sent = 0
-        self.dropped = False
-
-    @property
-    def settled(self) -> bool:
-        """See `Ticket`."""
-        return self.dropped
+        self.settled = False
 
     def refused(self, error: Exception) -> None:
         """Do nothing: its stream is told."""

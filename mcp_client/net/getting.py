@@ -101,7 +101,7 @@ class Getter:
 
     def stop(self) -> None:
         """End what is under way; the sink is told nothing more."""
-        self._ticket.dropped = True
+        self._ticket.settled = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -110,5 +110,5 @@ class Getter:
             self._exchange = None
 
     def _failed(self, ticket: SideTicket, error: Exception) -> None:
-        if not ticket.dropped:
+        if not ticket.settled:
             self._sink.failed(error, ticket.delivery)

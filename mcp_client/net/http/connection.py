@@ -157,6 +157,9 @@ class Connection:
 
     def _attempt(self, exchange: Exchange) -> None:
         """Write the first bytes if the guard says yes; wait and come back if none is taken."""
+        if exchange.ticket.settled:
+            self._give_up(exchange)
+            return
         if not exchange.recorded and not self._record(exchange):
             return
         view = self._unsent or self._build(exchange)
@@ -174,8 +177,11 @@ class Connection:
             ticket.delivery = Delivery.NOT_SENT
             self._refuse(exchange, error)
             return
-        if self.closed:  # the guard has ended the connection, and with it the exchange
+        if self.closed or ticket.settled:
+            # the guard has ended the connection, and with it the exchange; or whoever waited
+            # has gone meanwhile
             ticket.delivery = Delivery.NOT_SENT
+            self._give_up(exchange)
             return
         try:
             taken = send(view)
@@ -247,6 +253,12 @@ class Connection:
         self._owner.finished(exchange)
         self._abandon_unbegun()
         exchange.sink.refused(error)
+
+    def _give_up(self, exchange: Exchange) -> None:
+        """Nobody waits for the request any more: none of it leaves, and its sink hears no more."""
+        if not exchange.over:
+            self._owner.finished(exchange)
+            self._abandon_unbegun()
 
     def _abandon_unbegun(self) -> None:
         """Give it back if nothing went into it; sealed bytes that never leave end it."""

@@ -286,13 +286,18 @@ class Dial:
     # ---- what they share
 
     def _allowed(self) -> bool:
-        """Ask the guard. False: it refused, and the exchange is over."""
+        """Ask the guard. False: it refused, or nobody waits any more; the exchange is over."""
+        exchange = self.exchange
         try:
-            self.exchange.guard.check()
+            if not exchange.ticket.settled:
+                exchange.guard.check()
         except Exception as error:  # noqa: BLE001  # a refusal is whatever a guard raises
             if not self._over:
                 self._end()
                 self._owner.dial_refused(self, error)
+            return False
+        if exchange.ticket.settled:
+            exchange.abort()  # ends this too
             return False
         return not self._over
 

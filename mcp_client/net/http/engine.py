@@ -163,10 +163,9 @@ class HttpEngine:
         ready, self._ready = self._ready, []
         paired: list[tuple[Exchange, Connection]] = []
         for exchange in ready:
-            if exchange.over:
-                continue
-            if exchange.ticket.settled:  # nobody waits for it any more
+            if exchange.over or exchange.ticket.settled:  # nobody waits for it any more
                 self.finished(exchange)
+                self._pass_over(exchange)
                 continue
             connection = self._assign(exchange)
             if connection is not None:
@@ -297,6 +296,12 @@ class HttpEngine:
             if not exchange.over:
                 self._line_up(exchange)
                 return
+
+    def _pass_over(self, exchange: Exchange) -> None:
+        """Let the next in line have the place that an exchange does not take."""
+        pool = self._pools.get(exchange.key)
+        if pool is not None and (pool.idle or pool.size < self._limits.connections_per_origin_max):
+            self._next_in_line(pool)
 
     def _room_made(self, key: PoolKey, pool: _Pool) -> None:
         self._next_in_line(pool)
