@@ -13,7 +13,14 @@ from mcp_client.client.client import Client
 from mcp_client.client.http_source import HttpSpec
 from mcp_client.client.spec import Host, ServerSource
 from mcp_client.net.reactor import open_reactor
-from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard
+from mcp_client.ports import (
+    NO_HANDLERS,
+    SILENT,
+    ClientObserver,
+    CredentialSource,
+    Handlers,
+    SendGuard,
+)
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.errors import CallTimeoutError, ServerGoneError
 from mcp_client.protocol.events import ListKind
@@ -48,6 +55,7 @@ async def connect(
     on_log: Callable[[LogMessage], object] | None = None,
     dialect: Dialect | None = None,
     host: Host | None = None,
+    credentials: CredentialSource | None = None,
 ) -> AsyncGenerator[Client]:
     """Start or reach a server, complete the handshake, and yield the client of this connection.
 
@@ -69,6 +77,8 @@ async def connect(
         dialect: which versions and extensions are spoken: by default those that begin with a
             handshake, others where the server names nothing else, and no extension.
         host: shared with other connections; one of its own if None.
+        credentials: gets new ones for requests that the server turns away for theirs, once the
+            handshake is complete; see `connect_authorized`.
 
     Raises StartError, HandshakeError, UnsupportedVersionError, ServerGoneError, HttpStatusError,
     AuthorizationRequiredError, CallTimeoutError after `initialize_seconds_max`,
@@ -92,6 +102,7 @@ async def connect(
             client = Client(
                 session, epoch=next(shared.epochs), on_list_changed=on_list_changed, on_log=on_log
             )
+            session.renewal.credentials = credentials
             session.renewal.on_renewed = partial(_begin_anew, client, shared)
             is_open = False
             try:
@@ -142,12 +153,14 @@ async def _handling(session: ClientSession, handlers: Handlers) -> AsyncGenerato
     if not (declared.sampling or declared.elicitation):
         yield
         return
-    failure: Exception | None = None
+    failure: BaseException | None = None
     async with anyio.create_task_group() as group:
         session.desk.spawn = group.start_soon
         try:
             yield
-        except Exception as error:  # noqa: BLE001  # raised again below, not in a group of one
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:  # noqa: BLE001  # raised again below, not in a group of one
             failure = error
         finally:
             session.desk.spawn = None

@@ -203,7 +203,8 @@ class ClientConnection:
         self._take(Step.INITIALIZE)
         self._versions = versions
         self._initialize_id = self._last_id = self._last_id + 1
-        capabilities = dict(self._declared.declared())
+        # what the version asked for does not know would be declared, and then refused
+        capabilities = dict(self._declared.at(versions[0]).declared())
         if self._offers:
             capabilities["extensions"] = dict(self._offers)
         params = {

@@ -358,6 +358,12 @@ async def test_an_error_in_the_block_comes_out_by_itself_though_handlers_run() -
     assert (waiting.cancelled, server.over) == (1, True)
 
 
+async def test_what_is_no_exception_comes_out_of_the_block_by_itself_too() -> None:
+    with pytest.raises(SystemExit):
+        async with connected(ScriptedServer(), Handlers(sampling=sample)):
+            raise SystemExit
+
+
 async def test_a_ping_is_answered_while_handlers_wait() -> None:
     waiting = Waiting()
     server = ScriptedServer()

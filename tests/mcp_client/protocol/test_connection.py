@@ -12,6 +12,7 @@ from mcp_client.protocol.connection import (
     ConnectionState,
     Step,
 )
+from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import (
     HandshakeError,
     LocalProtocolError,
@@ -126,6 +127,18 @@ def test_the_first_request_is_initialize_at_the_newest_version() -> None:
             "clientInfo": {"name": "remit", "version": CLIENT_VERSION},
         },
     }
+
+
+@pytest.mark.requirement("L-4")
+def test_nothing_is_declared_that_the_version_asked_for_does_not_know() -> None:
+    declared = ClientCapabilities(
+        roots=True, sampling=True, sampling_tools=True, elicitation_form=True, elicitation_url=True
+    )
+
+    _, frame = ClientConnection(LIMITS, declared=declared).frame_initialize(("2024-11-05",))
+
+    params = as_object((as_object(decode(frame, LIMITS)) or {})["params"]) or {}
+    assert params["capabilities"] == {"roots": {"listChanged": True}, "sampling": {}}
 
 
 def test_the_client_names_the_version_of_its_distribution() -> None:
