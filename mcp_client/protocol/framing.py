@@ -7,7 +7,10 @@ from typing import Final
 
 from mcp_client.protocol.errors import FrameTooLargeError
 
-__all__ = ["LineFramer"]
+__all__ = ["LARGE_BYTES", "LineFramer"]
+
+LARGE_BYTES: Final = 4096
+"""A piece of a line that is kept as it came."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _WHITESPACE: Final = b" \t\r"
@@ -21,16 +24,18 @@ class LineFramer:
     framer is of no use after that: where the next frame begins is not known.
     """
 
-    __slots__ = ("_frame_bytes_max", "_partial")
+    __slots__ = ("_buffered", "_frame_bytes_max", "_large", "_small")
 
     def __init__(self, frame_bytes_max: int) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._partial = bytearray()
+        self._large: list[bytes] = []  # joined once: what grows is copied again and again
+        self._small = bytearray()  # what came after them
+        self._buffered = 0
 
     @property
     def buffered(self) -> int:
         """Bytes of the line that has begun and not ended."""
-        return len(self._partial)
+        return self._buffered
 
     def feed(self, data: bytes) -> Iterable[bytes]:
         """Take the next bytes and return the frames that they complete, to be iterated once.
@@ -44,10 +49,12 @@ class LineFramer:
         if not lines:
             self._keep(rest)
             return ()
-        if self._partial:
-            self._partial += lines[0]
-            lines[0] = bytes(self._partial)
-            self._partial = bytearray()
+        if self._buffered:
+            self._check(self._buffered + len(lines[0]))
+            lines[0] = b"".join((*self._large, self._small, lines[0]))
+            self._large.clear()
+            self._small = bytearray()
+            self._buffered = 0
         frames: list[bytes] = []
         try:
             for line in lines:
@@ -61,8 +68,15 @@ class LineFramer:
         return frames
 
     def _keep(self, rest: bytes) -> None:
-        self._check(len(self._partial) + len(rest))
-        self._partial += rest
+        self._check(self._buffered + len(rest))
+        self._buffered += len(rest)
+        if len(rest) < LARGE_BYTES:  # each on its own it would take more than it holds
+            self._small += rest
+            return
+        if self._small:
+            self._large.append(bytes(self._small))
+            self._small = bytearray()
+        self._large.append(rest)
 
     def _frame(self, line: bytes) -> bytes:
         self._check(len(line))

@@ -133,6 +133,7 @@ class MessageStream:
 
     def refused(self, error: Exception) -> None:
         """No byte left: neither of the message nor, later on, of a request to resume its stream."""
+        self._exchange = None
         if self._get is None:
             self.ticket.refused(error)
             self._owner.over(self)
@@ -196,11 +197,13 @@ class MessageStream:
 
     def ended(self) -> None:
         """Make of the response what it is."""
+        # it knows us: together we would hold the answer until the collector comes
+        self._exchange = None
         match self._body:
             case _Body.NONE:
                 self._owner.over(self)
             case _Body.FRAME:
-                self._owner.deliver(bytes(self._kept), self.ticket.id or NO_REQUEST)
+                self._owner.deliver(self._take(), self.ticket.id or NO_REQUEST)
                 self._unanswered("the answer to a request does not hold it")
             case _Body.FAILURE:
                 self._failure_ended()
@@ -209,6 +212,7 @@ class MessageStream:
 
     def failed(self, error: Exception, delivery: Delivery) -> None:
         """Resume the stream if it broke and can be; else the message came to nothing."""
+        self._exchange = None
         if self._get is not None or delivery is not Delivery.NOT_SENT:
             delivery = Delivery.MAYBE_SENT
         if self._reader is not None and isinstance(error, ConnectionLostError):
@@ -222,6 +226,11 @@ class MessageStream:
         self._body = body
         self._reader = None
         self._kept_max = bytes_max
+
+    def _take(self) -> bytes:
+        """Return what was kept, and keep it no longer: an answer is large enough once."""
+        kept, self._kept = self._kept, b""
+        return bytes(kept)
 
     def _begin_events(self) -> None:
         if self._resumption is None:
@@ -255,7 +264,7 @@ class MessageStream:
 
     def _failure_ended(self) -> None:
         owner, ticket = self._owner, self.ticket
-        body = bytes(self._kept)
+        body = self._take()
         try:
             error = error_in(body, owner.limits) if media_type(self._headers) == JSON else None
         except RemoteProtocolError:

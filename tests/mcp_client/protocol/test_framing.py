@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from mcp_client.protocol.errors import FrameTooLargeError
-from mcp_client.protocol.framing import LineFramer
+from mcp_client.protocol.framing import LARGE_BYTES, LineFramer
 
 RECORDED = (
     b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"result":{}}\n'
@@ -120,3 +121,29 @@ def test_a_frame_of_the_largest_size_in_small_pieces_is_kept_once() -> None:
 
     assert framer.buffered == size
     assert [len(frame) for frame in framer.feed(b"\n")] == [size]
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    sizes=st.lists(
+        st.sampled_from([1, 2, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 1, 3 * LARGE_BYTES]),
+        max_size=8,
+    )
+)
+def test_small_and_large_pieces_of_a_line_are_joined_in_order(sizes: list[int]) -> None:
+    pieces = [bytes([ord("a") + number]) * size for number, size in enumerate(sizes)]
+
+    assert fed([*pieces, b"z\n", b"next\n"], 10**6) == [b"".join(pieces) + b"z", b"next"]
+
+
+def test_a_line_that_comes_byte_by_byte_takes_little_more_than_its_length() -> None:
+    framer = LineFramer(10**6)
+    tracemalloc.start()
+    try:
+        for _ in range(100_000):
+            framer.feed(b"x")
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (framer.buffered, taken < 200_000) == (100_000, True)
