@@ -123,7 +123,9 @@ class ResponseCache:
         if size > self._bounds.cached_bytes_max:
             return False
         self._drop(key)
-        until = now + min(ttl / 1000, self._bounds.cached_seconds_max)
+        # compared before dividing: a server may name a number that no float holds
+        milliseconds = min(ttl, int(self._bounds.cached_seconds_max * 1000))
+        until = now + milliseconds / 1000
         self._kept[key] = _Kept(result=members, until=until, size=size)
         self._bytes += size
         while (

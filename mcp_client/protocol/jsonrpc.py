@@ -41,8 +41,8 @@ __all__ = [
 Message = ResponseReceived | ErrorReceived | RequestReceived | NotificationReceived | PeerViolation
 """What a frame can be before anybody asks whether it was expected."""
 
-DIGITS_MAX: Final = 400
-"""Digits of an integer: more than the largest float has, so that no reader of ours overflows."""
+DIGITS_MAX: Final = 308
+"""Digits of an integer: each such one has a float, so that no reader of ours overflows."""
 ID_CHARS_MAX: Final = 1_024
 """Characters of an id that a server chose: it is sent back as it came."""
 MARKS_AT_ONCE: Final = 64 * 1024
@@ -271,7 +271,8 @@ def _members(text: str, at: int) -> tuple[dict[str, object], int]:
 
 def _refuse_surrogates(frame: bytes, value: object) -> None:
     # a surrogate can only come out of an escape: UTF-8 has none
-    if b"\\u" not in frame or (b"\\ud" not in frame and b"\\uD" not in frame):
+    # one byte is found many times faster than two, and most frames have not even that one
+    if b"\\" not in frame or (b"\\ud" not in frame and b"\\uD" not in frame):
         return
     try:
         _to_text(value).encode()

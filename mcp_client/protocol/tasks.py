@@ -36,6 +36,9 @@ RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 
 _NOTHING: Final[Mapping[str, object]] = {}
 
+_TTL_MAX: Final = 2**53
+"""Milliseconds: what a float holds exactly, and longer than anything lasts."""
+
 
 class TaskShape(Enum):
     """Whose messages a task speaks."""
@@ -192,7 +195,7 @@ def read_task(
         if isinstance(message, str)
         else "",
         poll_seconds=poll_seconds(wait, bounds),
-        ttl_seconds=ttl / 1000 if type(ttl) is int and ttl >= 0 else None,
+        ttl_seconds=min(ttl, _TTL_MAX) / 1000 if type(ttl) is int and ttl >= 0 else None,
     )
     return task if in_core else _with_details(task, members, limits, bounds, server)
 

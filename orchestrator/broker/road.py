@@ -143,6 +143,8 @@ class Broker:
     ) -> None:
         try:
             await link.session.renewal.renew(seen)
+            # What the server offers now may be another thing under the same name (I8).
+            await link.catch_up()
         except McpError as error:
             # it may have failed because authority ended: then that is what there is to say
             self._gate.stamp(snapshot, capability)
@@ -152,8 +154,9 @@ class Broker:
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
         link = self._links.get(capability.ref.server)
-        if link is not None and link.session.renewal.is_due:
-            seen = link.session.renewal.count
+        if link is not None and (link.session.renewal.is_due or not link.is_fresh()):
+            # the count before the one that is due, or that was listed
+            seen = link.session.renewal.count - (not link.session.renewal.is_due)
             await self._renew(wish, snapshot, capability, link, seen, Delivery.NOT_SENT)
         if not wish.params:
             wish.take_arguments(self._limits, self._digest_arguments)

@@ -88,8 +88,9 @@ class Link:
     """One live connection: the client session, and the cell of the server's incarnation it serves.
 
     `cancel_guard` is the leave for notifications/cancelled, `seconds` the time that one call may
-    take. `abort` kills the connection and
-    returns when no byte can leave it any more.
+    take. `abort` kills the connection and returns when no byte can leave it any more. `is_fresh`
+    says whether the definitions that are known are those of the present session of the server,
+    `catch_up` returns once they are.
     """
 
     server: ServerName
@@ -99,3 +100,5 @@ class Link:
     cancel_guard: SendGuard
     seconds: float
     abort: Callable[[], Awaitable[None]]
+    is_fresh: Callable[[], bool]
+    catch_up: Callable[[], Awaitable[None]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypedDict
 
-from mcp_client.protocol.versions import SUPPORTED_VERSIONS
+from mcp_client.protocol.eras import Opening
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Document, Table, canonical_digest, read_json
@@ -66,6 +66,7 @@ ENTRY_CHARS_MAX: Final = 32 * 1024
 """Program, arguments and variables of a project's entry: a person reads all of it."""
 _MILLISECONDS_MAX: Final = 24 * 60 * 60 * 1000
 
+_OPENINGS: Final = {opening.value: opening for opening in Opening}
 _ROOTS: Final = ("mcpServers", "servers", "context_servers")
 _KNOWN: Final = frozenset(
     {
@@ -189,7 +190,7 @@ class _Options(TypedDict):
     timeout_seconds: float | None
     description_trust: DescriptionTrust
     isolate: Isolation
-    protocol: str | None
+    protocol: Opening
 
 
 class _Reading:
@@ -342,12 +343,12 @@ class _Reading:
             raise table.error(
                 "a timeout is in milliseconds, more than 0 and at most a day", "timeout"
             )
-        protocol = table.text("protocol", None)
-        if protocol is not None and protocol not in SUPPORTED_VERSIONS:
+        protocol = table.text("protocol", Opening.LEGACY_FIRST.value)
+        if protocol not in _OPENINGS:
             self._spoil(
-                f"server {self._name} wants a protocol version that is not spoken here",
+                f"server {self._name} wants a protocol that cannot be asked for",
                 "protocol",
-                fix=did_you_mean(protocol, SUPPORTED_VERSIONS),
+                fix=did_you_mean(protocol, _OPENINGS) or "use one of " + ", ".join(_OPENINGS),
             )
         return _Options(
             timeout_seconds=None if milliseconds is None else milliseconds / 1000,
@@ -355,7 +356,7 @@ class _Reading:
             isolate=Isolation(
                 table.choice("isolate", [item.value for item in Isolation], Isolation.SESSION.value)
             ),
-            protocol=protocol,
+            protocol=_OPENINGS.get(protocol, Opening.LEGACY_FIRST),
         )
 
     def _description_trust(self) -> DescriptionTrust:

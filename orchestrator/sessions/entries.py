@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
+from mcp_client.protocol.eras import Opening
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import ServerName
@@ -113,7 +114,7 @@ class ServerEntry:
     timeout_seconds: float | None = None
     description_trust: DescriptionTrust = DescriptionTrust.ASK
     isolate: Isolation = Isolation.SESSION
-    protocol: str | None = None
+    protocol: Opening = Opening.LEGACY_FIRST
     files: tuple[tuple[str, str], ...] = ()
     variables: tuple[str, ...] = ()
     command_line: CommandLine | None = field(default=None, repr=False)

@@ -9,12 +9,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Final
 
 import anyio
 import anyio.to_thread
 
 from mcp_client.client import Client, Host, ServerSource, ServerSpec, connect
+from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.errors import McpError, ServerGoneError
 from mcp_client.protocol.jsonrpc import decode
 from mcp_client.protocol.limits import ClientLimits
@@ -23,8 +25,6 @@ from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.broker import Broker, Link, WireObserver
 from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
 from orchestrator.core.errors import (
-    AuthorityError,
-    ConfigError,
     DenyReason,
     RemitError,
     ServerFailedError,
@@ -89,6 +89,8 @@ class ServerConnection:
     listing: ServerListing | None = None
     definitions: dict[str, tuple[str, Cell]] = field(default_factory=dict[str, tuple[str, Cell]])
     ready: anyio.Event = field(default_factory=anyio.Event)
+    _listed_for: int = 0
+    _catching_up: anyio.Lock = field(default_factory=anyio.Lock)
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _closed: anyio.Event = field(default_factory=anyio.Event)
 
@@ -109,7 +111,7 @@ class ServerConnection:
                 await self._connect(observer, guard, cancel)
             # Neither removed nor gone by itself: then a frame could not be finished.
             self._end(_aborted(self.name))
-        except (McpError, AuthorityError, ConfigError) as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, the other servers go on
             self._end(error)
         finally:
             self.ledger.revoke(self.cell, DenyReason.SERVER_DISCONNECTED)
@@ -128,6 +130,8 @@ class ServerConnection:
             observer=observer,
             cancel_guard=cancel,
             host=self.host,
+            # one for each connection: nothing that was learned of another server counts here
+            dialect=Dialect(opening=self.entry.protocol),
         ) as client:
             link = Link(
                 server=self.name,
@@ -137,6 +141,8 @@ class ServerConnection:
                 cancel_guard=cancel,
                 seconds=self.seconds,
                 abort=self.abort,
+                is_fresh=partial(self._is_fresh, client),
+                catch_up=partial(self._catch_up, client),
             )
             self.take_listing(await self._list(client))
             self.state = ServerState.CONNECTED
@@ -159,8 +165,7 @@ class ServerConnection:
             async def relist() -> None:
                 recent = deque[float](maxlen=RELISTS_BURST)
                 async for _ in client.tool_changes():
-                    self.take_listing(await self._list(client))
-                    self.on_change(self)
+                    await self._refresh(client)
                     recent.append(anyio.current_time())
                     if len(recent) == RELISTS_BURST:
                         await anyio.sleep_until(recent[0] + RELISTS_SECONDS)
@@ -172,6 +177,26 @@ class ServerConnection:
 
             group.start_soon(relist)
             group.start_soon(until_gone)
+
+    async def _refresh(self, client: Client) -> None:
+        """List again, and note of which of the connection's sessions the listing is."""
+        count = client.session.renewal.count
+        self.take_listing(await self._list(client))
+        self._listed_for = count
+        self.on_change(self)
+
+    async def _catch_up(self, client: Client) -> None:
+        """Return once the listing is of the present session: once for all who wait."""
+        async with self._catching_up:
+            while not self._is_fresh(client):
+                await self._refresh(client)
+
+    def _is_fresh(self, client: Client) -> bool:
+        """True if the definitions are those of the session that a call would go to.
+
+        A server that has forgotten its session may offer something else under the same names.
+        """
+        return self._listed_for == client.session.renewal.count
 
     async def _list(self, client: Client) -> ServerListing:
         tools = await client.list_tools()
@@ -254,7 +279,15 @@ def _explain(name: ServerName, state: ServerState, error: Exception) -> RemitErr
     """Return what became of a server, without a word of its own."""
     if isinstance(error, RemitError):
         return error
-    stage = error.stage if isinstance(error, McpError) else "run"
+    if not isinstance(error, McpError):
+        # A mistake of ours; its own text might hold a server's.
+        return ServerFailedError(
+            f"server {name!r} ended with a mistake of this program ({type(error).__name__})",
+            code="E-SERVER-INTERNAL",
+            server=name,
+            fix="please report it; the other servers go on",
+        )
+    stage = error.stage
     code = f"E-SERVER-{stage.upper() or 'FAILED'}"
     status = error.exit_status if isinstance(error, ServerGoneError) else None
     ending = f" (exit status {status})" if status is not None else ""

@@ -256,6 +256,7 @@ class Mcp(Script):
         self.sessions = 0
         self.forgotten: set[str] = set()
         self.dead_status = 404
+        self.tools = TOOLS
 
     @property
     def present(self) -> str:
@@ -279,7 +280,7 @@ class Mcp(Script):
         elif session in self.forgotten:
             await reply.send(self.dead_status)
         elif method == "tools/list":
-            await reply.json({"jsonrpc": "2.0", "id": request_id, "result": {"tools": TOOLS}})
+            await reply.json({"jsonrpc": "2.0", "id": request_id, "result": {"tools": self.tools}})
         elif method == "tools/call":
             content: Any = [{"type": "text", "text": session}]
             await reply.json({"jsonrpc": "2.0", "id": request_id, "result": {"content": content}})

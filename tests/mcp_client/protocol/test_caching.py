@@ -49,6 +49,13 @@ def test_an_answer_that_lives_no_time_is_not_kept(ttl: object) -> None:
     assert found(kept(result(ttl)), now=10.0) is None
 
 
+def test_a_time_to_live_that_no_number_holds_is_cut_at_the_bound() -> None:
+    cache = kept(result(10**307))
+
+    assert found(cache, now=10.0 + BOUNDS.cached_seconds_max - 1) is not None
+    assert found(cache, now=10.0 + BOUNDS.cached_seconds_max + 1) is None
+
+
 def test_an_answer_that_says_nothing_of_its_life_is_not_kept() -> None:
     assert found(kept({"tools": []}), now=10.0) is None
 

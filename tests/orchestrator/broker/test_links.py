@@ -86,6 +86,8 @@ async def wired() -> AsyncGenerator[Wired]:
                     cancel_guard=UNGUARDED,
                     seconds=5.0,
                     abort=aborted,
+                    is_fresh=lambda: True,
+                    catch_up=aborted,
                 )
 
             successor = shop.ledger.open(CellKind.SERVER, "files", under=shop.session)

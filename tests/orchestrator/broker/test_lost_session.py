@@ -88,6 +88,24 @@ async def test_a_person_is_asked_again_before_it_goes_out_once_more() -> None:
         assert len(person.asked) == 2
 
 
+@pytest.mark.requirement("I8", "I15")
+async def test_it_goes_out_once_more_only_if_the_new_session_offers_what_was_admitted() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        view = stage.agent().view
+
+        async def another() -> None:
+            script.tools = [{**script.tools[0], "description": "does something else now"}]
+
+        forgetful(script, server, another)
+
+        with pytest.raises(AuthorityError) as caught:
+            await view.call(wish("files/add"))
+
+        assert caught.value.reason is DenyReason.DEFINITION_CHANGED
+        assert len(server.posts("tools/call")) == 1
+
+
 @pytest.mark.requirement("I15", "S-27")
 @ways(AGENT, SERVER, SESSION)
 async def test_a_revocation_while_the_session_begins_anew_refuses_the_call(way: Way) -> None:
@@ -115,12 +133,11 @@ async def test_a_second_404_is_a_failure_with_its_delivery() -> None:
     script = Mcp()
     async with over_http(script) as (stage, server):
         view = stage.agent().view
-        script.forgotten |= {"session-1", "session-2"}
 
-        async def accept(call: HttpCall, reply: HttpReply) -> None:
-            await reply.send(202)
+        async def forget(call: HttpCall, reply: HttpReply) -> None:
+            await reply.send(404)
 
-        script.special["notifications/initialized"] = accept
+        script.special["tools/call"] = forget
         error = await failure(view, "files/add")
 
         assert (error.code, error.delivery) == ("E-CALL-SESSIONLOST", Delivery.REFUSED)

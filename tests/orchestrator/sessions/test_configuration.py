@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_client.protocol.eras import Opening
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalState, Origin
@@ -95,13 +96,13 @@ def test_our_own_keys_are_read() -> None:
             "command": "x",
             "description_trust": "first-use",
             "isolate": "agent",
-            "protocol": "2025-06-18",
+            "protocol": "auto-modern",
         }
     )
 
     assert entry.description_trust is DescriptionTrust.FIRST_USE
     assert entry.isolate is Isolation.AGENT
-    assert entry.protocol == "2025-06-18"
+    assert entry.protocol is Opening.MODERN_FIRST
 
 
 def test_texts_are_expanded_everywhere() -> None:
@@ -161,7 +162,7 @@ def test_a_disabled_entry_stands_there_as_such(switch: dict[str, object]) -> Non
 
 
 def test_a_protocol_that_is_not_spoken_makes_the_entry_unusable() -> None:
-    assert one({"command": "x", "protocol": "2026-07-28"}).state is EntryState.CONFIG_ERROR
+    assert one({"command": "x", "protocol": "2025-13-01"}).state is EntryState.CONFIG_ERROR
 
 
 @pytest.mark.parametrize("key", ["sandbox", "excludeTools", "enabled_tools"])

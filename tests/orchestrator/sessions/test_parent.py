@@ -5,7 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from mcp_client.client import Host
+from mcp_client.ports import ClientObserver
+from mcp_client.protocol.limits import ClientLimits
 from mcp_client.testing import ScriptedServer
+from mcp_client.transports.memory import MemoryTransport
 from orchestrator.broker import BuiltinTool
 from orchestrator.broker.builtins import list_capabilities
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
@@ -74,6 +78,23 @@ async def test_a_server_that_cannot_be_reached_does_not_stop_the_others() -> Non
         assert (await view.call(wish("files/ok"))).text == "ok"
         assert {tool.server for tool in view.tools} == {"files", "remit"}
         assert (await refusal(view, "git/ok")).reason is DenyReason.NOT_IN_SNAPSHOT
+
+
+async def test_a_mistake_of_ours_with_one_server_does_not_end_the_others() -> None:
+    class Confusing(ScriptedServer):
+        def transport(
+            self, host: Host, *, limits: ClientLimits, observer: ClientObserver
+        ) -> MemoryTransport:
+            raise OverflowError("what a server said")
+
+    async with staged(servers=[scripted("files"), Confusing("git")]) as stage:
+        failed = connection(stage, "git")
+
+        assert failed.state is ServerState.FAILED
+        assert failed.error is not None
+        assert failed.error.code == "E-SERVER-INTERNAL"
+        assert "what a server said" not in str(failed.error)
+        assert (await stage.agent().view.call(wish("files/ok"))).text == "ok"
 
 
 async def test_a_server_that_will_not_list_its_tools_has_failed() -> None:
