@@ -9,6 +9,7 @@ from typing import Final, Protocol, TypeVar, runtime_checkable
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.elicitation import ElicitationAnswer, FormElicitation, UrlElicitation
 from mcp_client.protocol.errors import Delivery
+from mcp_client.protocol.http_errors import AuthorizationRequiredError
 from mcp_client.protocol.peer_requests import ServerRequest
 from mcp_client.protocol.roots import Root
 from mcp_client.protocol.sampling import SamplingRefused, SamplingRequest, SamplingResult
@@ -18,6 +19,7 @@ __all__ = [
     "SILENT",
     "UNGUARDED",
     "ClientObserver",
+    "CredentialSource",
     "FrameSink",
     "Handlers",
     "ResumableGuard",
@@ -111,6 +113,22 @@ class Ticket(Protocol):
 
     def lost(self) -> None:
         """The connection ended before the whole frame was taken; `connection_lost` says why."""
+        ...
+
+
+class CredentialSource(Protocol):
+    """Gets new credentials when a server wants other ones."""
+
+    @property
+    def generation(self) -> object:
+        """Which credentials a request sent now would carry: equal as long as they are the same."""
+        ...
+
+    async def renewed(self, error: AuthorizationRequiredError, seen: object) -> None:
+        """Return once a request that was turned away with `error` may be sent again.
+
+        `seen` is the generation at the time it was sent. Raises whatever is in the way.
+        """
         ...
 
 

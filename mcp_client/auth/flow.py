@@ -70,6 +70,7 @@ class Event(Enum):
     CLIENT_NEEDS_PERSON = "client known, person needed"
     CLIENT_NEEDS_ASSERTION = "client known, assertion needed"
     CLIENT_SUFFICES = "client known, nothing else needed"
+    RENEWED = "token renewed, client known from before"
     CONSENTED = "consented"
     ASSERTED = "asserted"
     GRANTED = "granted"
@@ -85,6 +86,7 @@ TABLE: Final[Mapping[tuple[Stage, Event], Stage]] = {
     (Stage.CLIENT, Event.CLIENT_NEEDS_PERSON): Stage.CONSENT,
     (Stage.CLIENT, Event.CLIENT_NEEDS_ASSERTION): Stage.ASSERTION,
     (Stage.CLIENT, Event.CLIENT_SUFFICES): Stage.GRANT,
+    (Stage.CLIENT, Event.RENEWED): Stage.DONE,
     (Stage.CONSENT, Event.CONSENTED): Stage.GRANT,
     (Stage.ASSERTION, Event.ASSERTED): Stage.GRANT,
     (Stage.GRANT, Event.GRANTED): Stage.DONE,
@@ -230,6 +232,10 @@ class Flow:
         if client.issuer not in ("", self.issuer):
             raise AuthorizationFailedError(AuthFault.ISSUER, "the client is registered at another")
         return replace(after, client=client)
+
+    def renewed(self) -> Flow:
+        """The token of before was renewed at this very issuer: nobody has to be asked."""
+        return self._to(Event.RENEWED)
 
     def asking(self, consent: Consent) -> Flow:
         """The person is about to be asked; what is recorded here is what the answer must show."""

@@ -42,6 +42,7 @@ class AuthorizationRequiredError(HttpStatusError):
 
     Attributes:
         challenges: what it says about them; untrusted, bounded, never part of `str(error)`.
+        nonce: what the next proof of possession has to hold (RFC 9449, 9); empty if nothing.
     """
 
     def __init__(
@@ -50,11 +51,13 @@ class AuthorizationRequiredError(HttpStatusError):
         *,
         status: int,
         challenges: tuple[Challenge, ...],
+        nonce: str = "",
         server: str = "",
         delivery: Delivery = Delivery.MAYBE_SENT,
     ) -> None:
         super().__init__(message, status=status, server=server, delivery=delivery)
         self.challenges = challenges
+        self.nonce = nonce
 
 
 class SessionLostError(McpError):

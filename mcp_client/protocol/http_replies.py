@@ -35,6 +35,9 @@ JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 """The media type of a stream of them."""
 
+NONCE_CHARS_MAX: Final = 1_024
+"""A nonce for a proof of possession, which goes with every request after it."""
+
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _DEAD_SESSION_CODES: Final = (-32000, -32001, -32600)
 _DEAD_SESSION_TEXTS: Final = ("no valid session id", "session not found", "invalid session id")
@@ -157,10 +160,12 @@ def _unauthorized(
     refused = status == 401 or any(
         each.parameters.get("error") == "insufficient_scope" for each in challenges
     )
+    nonce = header(headers, "dpop-nonce")
     return AuthorizationRequiredError(
         f"the server wants other credentials (status {status})",
         status=status,
         challenges=challenges,
+        nonce=nonce if len(nonce) <= NONCE_CHARS_MAX else "",
         server=server,
         delivery=Delivery.REFUSED if refused and first_send else Delivery.MAYBE_SENT,
     )

@@ -1,10 +1,12 @@
-"""A session that its server has forgotten begins anew, once for all who find out; it sends nothing itself."""
+"""What a connection renews when its server wants that: session, credentials; it sends nothing itself."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
 import anyio
+
+from mcp_client.ports import CredentialSource
 
 __all__ = ["Renewal"]
 
@@ -25,12 +27,14 @@ class Renewal:
         is_due: a handshake was begun, and none was completed since: nothing can be sent.
         on_renewed: called after each time: what was listed or assumed before has to be asked for
             again.
+        credentials: gets new ones when the server wants other ones; None if nobody does.
     """
 
     def __init__(self, shake_hands: Callable[[], Awaitable[None]]) -> None:
         self.count = 0
         self.is_due = False
         self.on_renewed: Callable[[], object] | None = None
+        self.credentials: CredentialSource | None = None
         self._shake_hands = shake_hands
         self._running: _Handshake | None = None
 

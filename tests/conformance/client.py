@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import cast
 
 import anyio
+import httpx
 
 from mcp_client import UNGUARDED, Client, Handlers, connect
+from mcp_client.auth.flow import Profile
+from mcp_client.auth.registration import ClientSettings
+from mcp_client.auth.settings import AuthSettings, EnterpriseSettings
+from mcp_client.auth.store import MemoryTokenStore
+from mcp_client.client.authorizing import connect_authorized
 from mcp_client.client.http_source import HttpSpec
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.elicitation import ElicitationAction, ElicitationAnswer, FormElicitation
@@ -27,6 +33,7 @@ from mcp_client.protocol.skills import Skill
 
 SECONDS = 50
 MODERN = "2026-07-28"
+CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
 class Asked:
@@ -156,6 +163,56 @@ async def skilled(asked: Asked) -> AsyncGenerator[Client]:
         yield client
 
 
+class FollowedRedirect:
+    """A person with a browser: goes to the mock's page, which says yes and sends them back."""
+
+    redirect_uri = "http://127.0.0.1:33419/callback"
+
+    async def visit(self, url: str) -> str:
+        """Return where the page sends the browser."""
+        async with httpx.AsyncClient(trust_env=False) as browser:
+            return (await browser.get(url)).headers["location"]
+
+
+def settings_of(asked: Asked) -> AuthSettings:
+    """Return how the scenario wants its server authorized."""
+    name = asked.scenario.removeprefix("auth/")
+    given = {key: str(value) for key, value in asked.context.items()}
+    client = ClientSettings(
+        client_id=given.get("client_id", ""),
+        secret=given.get("client_secret", ""),
+        private_key=given.get("private_key_pem", ""),
+        algorithm=given.get("signing_algorithm", "ES256"),
+        document_url=CLIENT_DOCUMENT,
+    )
+    if name.startswith("client-credentials"):
+        return AuthSettings(profile=Profile.CLIENT_CREDENTIALS, client=client)
+    if name == "enterprise-managed-authorization":
+        enterprise = EnterpriseSettings(
+            token_endpoint=given["idp_token_endpoint"],
+            client_id=given["idp_client_id"],
+            id_token=given["idp_id_token"],
+        )
+        return AuthSettings(profile=Profile.ENTERPRISE, client=client, enterprise=enterprise)
+    if name == "wif-jwt-bearer":
+        return AuthSettings(profile=Profile.WORKLOAD, client=client, assertion=given["valid_jwt"])
+    return AuthSettings(client=client, dpop=name.startswith("dpop"))
+
+
+async def authorize(asked: Asked) -> None:
+    """List the tools and call each, with whatever authorization the server wants."""
+    async with connect_authorized(
+        HttpSpec(name="mock", url=asked.url),
+        guard=UNGUARDED,
+        settings=settings_of(asked),
+        store=MemoryTokenStore(),
+        step=FollowedRedirect(),
+        dialect=Dialect(opening=Opening.MODERN if asked.modern else Opening.LEGACY_FIRST),
+    ) as client:
+        for tool in (await client.list_tools()).tools:
+            await client.call_tool(tool.name, {})
+
+
 SCENARIOS: dict[str, Callable[[Asked], Awaitable[None]]] = {
     "initialize": initialize,
     "tools_call": tools_call,
@@ -179,7 +236,10 @@ async def main() -> None:
     """Do what the scenario asks for."""
     asked = Asked(sys.argv, os.environ)
     with anyio.fail_after(SECONDS):
-        await SCENARIOS[asked.scenario](asked)
+        if asked.scenario.startswith("auth/"):
+            await authorize(asked)
+        else:
+            await SCENARIOS[asked.scenario](asked)
 
 
 def note_exit(code: int) -> None:

@@ -5,16 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from mcp_client.net.http.errors import RequestRefusedError
 from mcp_client.protocol.errors import Delivery
 
-__all__ = ["ExchangeSink", "HttpRequest", "LateHeaders", "Target"]
+__all__ = ["ExchangeSink", "HttpRequest", "LateHeaders", "RequestHeaders", "Target"]
 
 LateHeaders = Callable[[], Sequence[tuple[str, str]]]
 """Headers that are known only in the step of the write, such as a bearer token."""
+
+
+@runtime_checkable
+class RequestHeaders(Protocol):
+    """Late headers that are not the same for every request: a proof names method and URL."""
+
+    def __call__(self) -> Sequence[tuple[str, str]]:
+        """Return those of a request that is not known."""
+        ...
+
+    def of(self, method: str, url: str) -> LateHeaders:
+        """Return what makes those of one request."""
+        ...
+
 
 _PORTS: Final = {"http": 80, "https": 443}
 _VISIBLE: Final = re.compile(r"[!-\[\]-~]+")

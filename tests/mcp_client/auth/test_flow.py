@@ -220,6 +220,7 @@ def test_what_is_not_in_the_table_is_an_error():
         Event.SERVER_READ: lambda flow: flow.server_read(SERVER),
         Event.SERVER_MISSING: lambda flow: flow.server_missing(),
         Event.CLIENT_NEEDS_PERSON: lambda flow: flow.client_known(CLIENT),
+        Event.RENEWED: lambda flow: flow.renewed(),
         Event.CONSENTED: lambda flow: flow.consented(ANSWER),
         Event.ASSERTED: lambda flow: flow.asserted("x"),
         Event.GRANTED: lambda flow: flow.granted(),
@@ -238,6 +239,12 @@ def test_a_failed_flow_keeps_nothing_that_was_good_once():
     flow = asking().consented(ANSWER).failed()
 
     assert (flow.stage, flow.code, flow.consent) == (Stage.FAILED, "", None)
+
+
+def test_a_token_that_was_renewed_needs_nobody():
+    flow = challenged().resource_read(RESOURCE).server_read(SERVER)
+
+    assert flow.renewed().stage is Stage.DONE
 
 
 def test_every_stage_can_be_reached_and_the_diagram_shows_all_of_the_table():
