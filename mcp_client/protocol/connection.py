@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -145,6 +145,8 @@ class ClientConnection:
             is `negotiated`: nothing before the handshake is over.
         offers: the extensions that are on, with our settings.
         last_id: the highest id given to a request on this connection before the handshake.
+        awaits: whether an answer to `initialize` with this id, in the stream of that request, is
+            one that somebody waits for. One that nobody does changes nothing here.
 
     Attributes:
         declares: the capabilities of the server, as it declared them.
@@ -160,8 +162,10 @@ class ClientConnection:
         offers: Mapping[str, Settings] | None = None,
         bounds: ModernLimits | None = None,
         last_id: int = 0,
+        awaits: Callable[[int, int | None], bool] = lambda request_id, within: True,
     ) -> None:
         self._limits = limits
+        self._awaits = awaits
         self._bounds = bounds or ModernLimits()
         self._server = server
         self._declared = declared
@@ -283,23 +287,26 @@ class ClientConnection:
 
     # ------------------------------------------------------------------------------ incoming
 
-    def receive(self, frame: bytes) -> tuple[Event, ...]:
-        """Take one frame and return what happened. Never raises; nothing comes after the end."""
+    def receive(self, frame: bytes, within: int | None = None) -> tuple[Event, ...]:
+        """Take one frame and return what happened. Never raises; nothing comes after the end.
+
+        It came `within` the stream of a request, or where there is one stream for all.
+        """
         if self._state is ConnectionState.READY:
             message = read_message(frame, self._limits)
             if type(message) is ResponseReceived:
                 return (message,)
-            return self._events(message)
+            return self._events(message, within)
         if self._state is ConnectionState.INITIALIZING:
-            return self._events(read_message(frame, self._limits))
+            return self._events(read_message(frame, self._limits), within)
         return ()
 
-    def _events(self, message: Message | list[object]) -> tuple[Event, ...]:
+    def _events(self, message: Message | list[object], within: int | None) -> tuple[Event, ...]:
         if isinstance(message, list):
-            return self._batch(message)
-        return (self._event(message),)
+            return self._batch(message, within)
+        return (self._event(message, within),)
 
-    def _batch(self, messages: list[object]) -> tuple[Event, ...]:
+    def _batch(self, messages: list[object], within: int | None) -> tuple[Event, ...]:
         # JSON-RPC: an empty array is no batch
         if self.protocol_version != BATCHING_VERSION or not messages:
             return (PeerViolation(kind=Violation.BATCH, detail="an array is no message here"),)
@@ -307,9 +314,9 @@ class ClientConnection:
             bound = self._limits.batch_messages_max
             detail = f"an array of more than {bound} messages"
             return (PeerViolation(kind=Violation.BATCH, detail=detail),)
-        return tuple([self._event(classify(each)) for each in messages])
+        return tuple([self._event(classify(each), within) for each in messages])
 
-    def _event(self, message: Message) -> Event:
+    def _event(self, message: Message, within: int | None) -> Event:
         if isinstance(message, NotificationReceived):
             if self._is_negotiated(message.method):
                 return message
@@ -317,6 +324,8 @@ class ClientConnection:
                 kind=Violation.UNDECLARED_NOTIFICATION, detail="a notification not negotiated"
             )
         if self._state is not ConnectionState.INITIALIZING:
+            return message
+        if not self._awaits(self._initialize_id, within):
             return message
         match message:
             case ResponseReceived(request_id=id_) if id_ == self._initialize_id:

@@ -264,8 +264,11 @@ class ModernConnection:
 
     # ------------------------------------------------------------------------------ incoming
 
-    def receive(self, frame: bytes) -> tuple[ModernEvent, ...]:
-        """Take one frame and return what happened. Never raises; nothing comes after the end."""
+    def receive(self, frame: bytes, within: int | None = None) -> tuple[ModernEvent, ...]:
+        """Take one frame and return what happened. Never raises; nothing comes after the end.
+
+        It came `within` the stream of a request, or where there is one stream for all.
+        """
         if self._state is ModernState.CLOSED:
             return ()
         message = read_message(frame, self._limits)

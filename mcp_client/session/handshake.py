@@ -170,10 +170,10 @@ class Handshake:
         connection = self._owner.connection
 
         def over(error: Exception | None) -> None:
-            if error is None:
-                pending.succeed(result)
-            else:
+            if error is not None:
                 pending.fail(error)
+            elif not pending.settled:
+                pending.succeed(result)
 
         # nobody uses the connection before the server can know that it is ready
         if isinstance(connection, ClientConnection):
@@ -189,6 +189,18 @@ class Handshake:
             offers=self._dialect.offers,
             bounds=self._dialect.bounds,
             last_id=last_id,
+            awaits=self._awaits,
+        )
+
+    def _awaits(self, request_id: int, within: int | None) -> bool:
+        """Return whether an answer is the one that is waited for, in its own stream."""
+        pending = self._pending
+        return (
+            pending is not None
+            and pending.id == request_id
+            and not pending.settled
+            and pending.delivery is not Delivery.NOT_SENT
+            and (within is None or within == request_id)
         )
 
     async def _ask(self, request: OutgoingRequest, method: str, seconds: float) -> object:

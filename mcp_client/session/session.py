@@ -251,14 +251,16 @@ class ClientSession:
         `fail` ends the request on this side; this tells the other side, once, and only while the
         answer is still out.
         """
-        # MCP, cancellation: initialize must not be cancelled
-        untold = pending.delivery is Delivery.MAYBE_SENT and pending.method != "initialize"
-        if self._lost is not None or not untold or pending.told:
+        untold = pending.delivery is Delivery.MAYBE_SENT and not pending.told
+        if self._lost is not None or not untold:
             return
         pending.told = True
         ready = self.connection.state in (ConnectionState.READY, ModernState.READY)
-        if self._transport.abandon(pending) or not ready:
-            return  # told already, or of a session that the server has forgotten
+        # a stream that a session would begin in is closed like any other
+        if self._transport.abandon(pending) or not ready or pending.method == "initialize":
+            # told already, or of a session that the server has forgotten; and initialize must
+            # not be cancelled (MCP, cancellation)
+            return
         notice = Notice("notifications/cancelled")
         self._send_notice(self.connection.frame_cancelled(pending.id, reason), guard, notice)
 
@@ -332,7 +334,7 @@ class ClientSession:
         Raises RemoteProtocolError once the server's noise is over its bound: the connection is
         over then, and its transport ends the server.
         """
-        for event in self.connection.receive(frame):
+        for event in self.connection.receive(frame, within):
             if type(event) is ResponseReceived:
                 pending = self._awaiting(event.request_id, within)
                 if pending is not None:
@@ -384,7 +386,7 @@ class ClientSession:
             case SubscriptionAcknowledged():
                 self.streams.acknowledge(event.request_id, event.granted)
             case SubscriptionEnded():
-                pending = self._entries.get(event.request_id)
+                pending = self._awaiting(event.request_id, within)
                 if pending is not None:
                     pending.succeed({})
             case ResponseReceived():
