@@ -93,29 +93,39 @@ class SseBlocks(_Lines):
         self._lines_left = BLOCK_LINES_MAX
         self._first = True
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Iterator[bytearray]:
         """Take more and yield the blocks that are complete with it, each with its blank line.
 
-        Its lines end in newlines. To be consumed before more is fed. Raises FrameTooLargeError.
+        Its lines end in newlines. To be consumed before more is fed. Each is the caller's alone.
+        Raises FrameTooLargeError.
         """
         lines, rest = self._split(data)
-        for line in lines:
-            # also those that nothing is kept of, or it would depend on the cut what is too long
-            self._count(len(line), LINE_OVERHEAD_BYTES)
-            if self._first:
-                self._first = False
-                line = line.removeprefix(_BOM)  # noqa: PLW2901
-            if line[:1] == b":":
-                continue
-            if line:
-                self._add(line)
-            elif self._block:
-                self._block += b"\n"
-                block, self._block = bytes(self._block), bytearray()
-                self._lines_left = BLOCK_LINES_MAX
+        lines.reverse()
+        while lines:
+            # not kept a moment longer than needed: the largest has eight megabytes
+            block = self._take(lines.pop())
+            if block:
                 yield block
         if rest:
             self._keep(rest)
+
+    def _take(self, line: bytes) -> bytearray | None:
+        """Add a line; return the block that ends with it."""
+        # also one that nothing is kept of, or it would depend on the cut what is too long
+        self._count(len(line), LINE_OVERHEAD_BYTES)
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_BOM)
+        if line[:1] == b":":
+            return None
+        if line:
+            self._add(line)
+            return None
+        block, self._block = self._block, bytearray()
+        self._lines_left = BLOCK_LINES_MAX
+        if block:
+            block += b"\n"
+        return block
 
     def _add(self, line: bytes) -> None:
         self._count(len(self._block) + len(line), LINE_OVERHEAD_BYTES)

@@ -40,6 +40,9 @@ VERSIONS: Final = ("2024-11-05",)
 SWEEP_POSTS: Final = 256
 """POSTs from which on those are looked for that their senders gave up before they began."""
 
+PIECE_BYTES: Final = 64 * 1024
+"""Of a block that is handed to its reader at a time."""
+
 _GET: Final = (("Accept", EVENT_STREAM), ("Cache-Control", "no-store"))
 _POST: Final = (("Content-Type", JSON),)
 _HTTP_LIMITS: Final = HttpTransportLimits()
@@ -335,7 +338,21 @@ class _Post:
             self.ticket.failed(error)
 
 
-def _read(block: bytes) -> Iterator[ServerSentEvent]:
-    """Return the events of a whole block: one, or none if it holds comments only."""
-    response = httpx.Response(200, headers={"content-type": EVENT_STREAM}, content=block)
-    return EventSource(response).iter_sse()
+class _Pieces(httpx.SyncByteStream):
+    """A block that goes away as it is read, or the largest would be there several times over."""
+
+    def __init__(self, block: bytearray) -> None:
+        self._block = block
+
+    def __iter__(self) -> Iterator[bytes]:
+        block = self._block
+        while block:
+            piece = bytes(block[:PIECE_BYTES])
+            del block[:PIECE_BYTES]
+            yield piece
+
+
+def _read(block: bytearray) -> Sequence[ServerSentEvent]:
+    """Return the events of a whole block: one, or none if it holds comments only. Uses it up."""
+    response = httpx.Response(200, headers={"content-type": EVENT_STREAM}, stream=_Pieces(block))
+    return [*EventSource(response).iter_sse()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import h11
@@ -24,6 +25,7 @@ _LIMITS = HttpLimits(
     chunk_extension_bytes_max=40,
 )
 _METHODS = ("POST", "GET", "HEAD", "CONNECT")
+_BLANKS_BEFORE_EXTENSION = re.compile(r"illegal chunk header: .*[0-9A-Fa-f](?: |\\\\t)+;").match
 TOO_LARGE = b"<too large>"
 
 
@@ -107,7 +109,7 @@ def _blocks(pieces: Sequence[bytes], bound: int) -> list[bytes]:
     splitter, blocks = SseBlocks(bound), list[bytes]()
     try:
         for piece in pieces:
-            blocks.extend(splitter.feed(piece))
+            blocks.extend(map(bytes, splitter.feed(piece)))
     except FrameTooLargeError:
         blocks.append(TOO_LARGE)
     return blocks
@@ -181,7 +183,12 @@ def _check_against_h11(whole: bytes, method: str, events: list[Event], *, close:
     for piece in (whole, b"") if close else (whole,):
         connection.receive_data(piece)
         while not ended:
-            event = connection.next_event()
+            try:
+                event = connection.next_event()
+            except h11.RemoteProtocolError as error:
+                if _BLANKS_BEFORE_EXTENSION(str(error)):
+                    return  # RFC 9112, 7.1.1: they are to be taken; h11 does not
+                raise
             if isinstance(event, h11.Response):
                 status = event.status_code
                 theirs = [(n.decode(), v.decode("latin-1")) for n, v in event.headers]

@@ -160,7 +160,7 @@ def test_a_stream_knows_whether_it_stands_within_an_event() -> None:
 
 def blocks(pieces: list[bytes], bound: int = 1_000) -> list[bytes]:
     splitter = SseBlocks(bound)
-    return [block for piece in pieces for block in splitter.feed(piece)]
+    return [bytes(block) for piece in pieces for block in splitter.feed(piece)]
 
 
 @pytest.mark.parametrize("at", range(len(RECORDED) + 1))
