@@ -245,13 +245,14 @@ class Authorizer:
                     await self._in_thread(release)
 
     async def _leased(self, generation: int) -> bool:
-        """Become the only one who renews; False if another was faster and we have what it got."""
-        seconds = self._limits.lease_seconds
-        if self._step is not None:
-            seconds += self._limits.consent_seconds_max
+        """Become the only one who renews; False if another was faster and we have what it got.
+
+        A lease ends by itself: who asks a person for longer may be overtaken, and the store then
+        takes the token of whoever comes first.
+        """
         while True:
             now = self._clock()
-            lease = partial(self._store.lease, now=now, until=now + seconds)
+            lease = partial(self._store.lease, now=now, until=now + self._limits.lease_seconds)
             if await self._in_thread(partial(lease, self._url, generation, self._holder)):
                 return True
             stored = await self._in_thread(partial(self._store.read, self._url))
@@ -263,22 +264,15 @@ class Authorizer:
     async def _authorize(
         self, error: AuthorizationRequiredError, generation: int, *, widens: bool
     ) -> None:
-        flow = self._challenged(error, widens=widens)
-        try:
-            flow = await self._discovered(flow)
-            kept = self._stored.of(flow.issuer)
-            token = None if widens else await self._refreshed(flow, kept)
-            if token is not None:
-                flow.renewed()
-                await self._take(flow, kept.client, token, generation)
-                return
-            flow = await self._identified(flow, kept.client)
-            flow = await self._agreed(flow)
-            token = await self._granted(flow)
-        except BaseException:
-            if flow.stage is not Stage.START:
-                flow = flow.failed()
-            raise
+        flow = await self._discovered(self._challenged(error, widens=widens))
+        kept = self._stored.of(flow.issuer)
+        token = None if widens else await self._refreshed(flow, kept)
+        if token is not None:
+            await self._take(flow.renewed(), kept.client, token, generation)
+            return
+        flow = await self._identified(flow, kept.client)
+        flow = await self._agreed(flow)
+        token = await self._granted(flow)
         client = None if self._settings.client.client_id else flow.known_client
         await self._take(flow.granted(), client, token, generation)
 
@@ -295,10 +289,18 @@ class Authorizer:
         flow = Flow(
             server_url=self._url,
             profile=self._settings.profile,
-            expected_issuer=self._settings.client.issuer,
+            expected_issuer=self._expected_issuer,
             pkce_optional=self._settings.pkce_optional,
         )
         return flow.challenged(scope=scope, named_place=named, earlier=earlier)
+
+    @property
+    def _expected_issuer(self) -> str:
+        """The only issuer that may be asked: what was registered by hand goes to no second one."""
+        client = self._settings.client
+        if client.issuer or not client.client_id:
+            return client.issuer
+        return next(iter(self._stored.kept), "")
 
     async def _discovered(self, flow: Flow) -> Flow:
         found = await self._asker.find(flow.places)

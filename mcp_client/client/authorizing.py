@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from mcp_client.auth.discovery import UrlRules
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.settings import AuthorizationStep, AuthSettings
 from mcp_client.auth.store import TokenStore
@@ -77,11 +78,19 @@ async def connect_authorized(
 
     async with AsyncExitStack() as stack:
         shared = host or await stack.enter_async_context(open_host())
+        rules = UrlRules.of(spec.url, auth_limits)
+        proxy = Target.parse(spec.proxy) if spec.proxy else None
+
+        def allows(host: str, address: str) -> bool:
+            # the proxy was configured, and is where it is
+            return (proxy is not None and host == proxy.host) or rules.allows_address(host, address)
+
         engine = HttpEngine(
             shared.reactor,
             observer=observer,
             tls=TlsSettings(authorities_file=spec.authorities_file),
-            proxy=Target.parse(spec.proxy) if spec.proxy else None,
+            proxy=proxy,
+            allows_address=allows,
         )
         stack.callback(engine.close)
         authorizer = Authorizer(

@@ -21,7 +21,7 @@ from mcp_client.net.http.errors import (
 from mcp_client.net.http.exchange import Exchange, PoolKey
 from mcp_client.net.http.limits import HttpLimits
 from mcp_client.net.http.messages import ExchangeSink, HttpRequest, Target
-from mcp_client.net.http.resolving import Resolver
+from mcp_client.net.http.resolving import AddressFilter, Resolver
 from mcp_client.net.http.tls import TlsSettings
 from mcp_client.net.http.wires import Wire
 from mcp_client.net.reactor import Reactor, TimerHandle
@@ -60,6 +60,8 @@ class HttpEngine:
         tls: whom to trust.
         proxy: an http proxy for all targets but unix sockets; https goes through its tunnel.
         observer: its `flushing` is called before the requests of a step are checked and written.
+        allows_address: which addresses a name may stand for, the proxy's name among them; all if
+            None. What is an address already is not looked up.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class HttpEngine:
         limits: HttpLimits | None = None,
         tls: TlsSettings | None = None,
         proxy: Target | None = None,
+        allows_address: AddressFilter | None = None,
     ) -> None:
         if proxy is not None and proxy.scheme != "http":
             raise RequestRefusedError("only http proxies are spoken to", stage="start")
@@ -79,7 +82,9 @@ class HttpEngine:
         self._tls = tls or TlsSettings()
         self._tls_context: ssl.SSLContext | None = None
         self._proxy = proxy
-        self._resolver = Resolver(reactor, threads_max=self._limits.resolver_threads_max)
+        self._resolver = Resolver(
+            reactor, threads_max=self._limits.resolver_threads_max, allows=allows_address
+        )
         self._pools: dict[PoolKey, _Pool] = {}
         self._live: set[Exchange] = set()
         self._ready: list[Exchange] = []

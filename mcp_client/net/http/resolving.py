@@ -11,7 +11,10 @@ from typing import NamedTuple, TypeAlias
 
 from mcp_client.net.reactor import Reactor
 
-__all__ = ["Address", "LookUp", "Resolver", "literal_address"]
+__all__ = ["Address", "AddressFilter", "LookUp", "Resolver", "literal_address"]
+
+AddressFilter: TypeAlias = "Callable[[str, str], bool]"
+"""Whether a name, which comes first, may stand for an address."""
 
 
 class Address(NamedTuple):
@@ -41,9 +44,15 @@ class LookUp:
 
 
 class Resolver:
-    """Looks names up, a bounded number at once; others wait their turn."""
+    """Looks names up, a bounded number at once; others wait their turn.
 
-    def __init__(self, reactor: Reactor, *, threads_max: int) -> None:
+    An address that `allows` does not allow is none: a name that has no other cannot be resolved.
+    """
+
+    def __init__(
+        self, reactor: Reactor, *, threads_max: int, allows: AddressFilter | None = None
+    ) -> None:
+        self._allows = allows
         self._reactor = reactor
         self._threads_max = threads_max
         self._running = 0
@@ -93,7 +102,13 @@ class Resolver:
             while self._waiting and self._running < self._threads_max:
                 self._start_next()
             if look_up.report is not None:
-                look_up.report(answer)
+                look_up.report(self._allowed(look_up, answer))
+
+    def _allowed(self, look_up: LookUp, answer: Answer) -> Answer:
+        allows = self._allows
+        if allows is None or isinstance(answer, OSError):
+            return answer
+        return [each for each in answer if allows(look_up.host, str(each.place[0]))]
 
     def _start_next(self) -> None:
         look_up = self._waiting.popleft()

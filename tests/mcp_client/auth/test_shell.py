@@ -14,7 +14,7 @@ import pytest
 from mcp_client import UNGUARDED, AuthorizationRequiredError, Delivery, HttpSpec
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError, NeedsAuthorizationError
 from mcp_client.auth.limits import AuthLimits
-from mcp_client.auth.registration import AuthMethod, ClientIdentity
+from mcp_client.auth.registration import AuthMethod, ClientIdentity, ClientSettings
 from mcp_client.auth.requests import Token
 from mcp_client.auth.settings import AuthSettings
 from mcp_client.auth.shell import Authorizer
@@ -145,6 +145,7 @@ async def authorizer(
     store: TokenStore,
     step: Person | None = None,
     limits: AuthLimits | None = None,
+    settings: AuthSettings | None = None,
 ) -> AsyncGenerator[Authorizer]:
     async with open_reactor() as reactor:
         engine = HttpEngine(reactor, observer=SILENT)
@@ -153,7 +154,7 @@ async def authorizer(
                 server.url,
                 engine=engine,
                 guard=UNGUARDED,
-                settings=AuthSettings(),
+                settings=settings or AuthSettings(),
                 store=store,
                 step=step,
                 server="s",
@@ -449,3 +450,19 @@ async def test_a_document_past_its_bound_is_not_read():
                 await source.renewed(challenge(), source.generation)
 
     assert caught.value.fault is AuthFault.DOCUMENT
+
+
+@pytest.mark.requirement("A-32")
+async def test_a_client_registered_by_hand_is_not_shown_to_a_second_issuer():
+    async with world() as (known, server):
+        settings = AuthSettings(client=ClientSettings(client_id="me", secret="s1"))
+        store, person = MemoryTokenStore(), Person(known.origin)
+        async with authorizer(server, store, person, settings=settings) as source:
+            with anyio.fail_after(5):
+                await source.renewed(challenge(), source.generation)
+                known.named_server = f"{known.origin}/other"
+                with pytest.raises(AuthorizationFailedError) as caught:
+                    await source.renewed(challenge(), source.generation)
+
+    assert caught.value.fault is AuthFault.ISSUER
+    assert len(known.forms) == 1
