@@ -289,6 +289,7 @@ class _Post:
         self.exchange: RunningExchange | None = None
         self._transport = transport
         self._accepted = False
+        self._written = False
         self._bytes = 0
 
     @property
@@ -300,6 +301,7 @@ class _Post:
         """End it at once."""
         if self.exchange is not None:
             self.exchange.abort()
+        self._cut_short()
 
     def refused(self, error: Exception) -> None:
         self._transport.over(self)
@@ -309,6 +311,7 @@ class _Post:
         pass
 
     def written(self) -> None:
+        self._written = True
         if self.ticket.id is not None:
             self.ticket.written()
 
@@ -327,15 +330,22 @@ class _Post:
             self.ended()
 
     def ended(self) -> None:
+        self._cut_short()
         self._transport.over(self)
 
     def failed(self, error: Exception, delivery: Delivery) -> None:
+        self._cut_short()
         self._transport.over(self)
         # the answer comes in the stream: that this response broke off says nothing about it
         if not self._accepted and not self.ticket.settled:
             if not isinstance(error, HttpStatusError):
                 name_server(error, self._transport.server, delivery)
             self.ticket.failed(error)
+
+    def _cut_short(self) -> None:
+        # no more leaves of a request that was answered before all of it had: its connection is reset
+        if not self._written and self.ticket.id is not None:
+            self.ticket.lost()
 
 
 class _Pieces(httpx.SyncByteStream):

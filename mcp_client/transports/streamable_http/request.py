@@ -85,6 +85,7 @@ class MessageStream:
         "_resumption",
         "_state",
         "_status",
+        "_written",
         "accepted",
         "ticket",
     )
@@ -98,6 +99,7 @@ class MessageStream:
         self._exchange: RunningExchange | None = None
         self._body = _Body.NONE
         self._status = 0
+        self._written = False
         self._headers: Headers = ()
         self._kept: bytes | bytearray = b""
         self._kept_max = 0
@@ -123,11 +125,12 @@ class MessageStream:
         self._exchange = self._owner.engine.exchange(request, self._guard, self.ticket, self)
 
     def stop(self) -> None:
-        """End it at once. The ticket is told nothing."""
+        """End it at once. The ticket is told no more than that no more of the message leaves."""
         if self._get is not None:
             self._get.stop()
         elif self._exchange is not None:
             self._exchange.abort()
+        self._cut_short()
 
     # --------------------------------------------------------------------------- ExchangeSink
 
@@ -148,8 +151,10 @@ class MessageStream:
 
     def written(self) -> None:
         """Tell whoever waits for the frame to be out."""
-        if self._get is None and self.ticket.id is not None:
-            self.ticket.written()
+        if self._get is None:
+            self._written = True
+            if self.ticket.id is not None:
+                self.ticket.written()
 
     def response_started(self, status: int, headers: Headers) -> None:
         """Find out what the body is going to be. Raises RemoteProtocolError."""
@@ -183,7 +188,7 @@ class MessageStream:
         if self._reader is not None:
             self._reader.feed(data)
             if self.answered:
-                self._owner.answered(self)
+                self._wanted_no_more()
             return
         if len(self._kept) + len(data) > self._kept_max:
             self._too_much()
@@ -197,6 +202,7 @@ class MessageStream:
 
     def ended(self) -> None:
         """Make of the response what it is."""
+        self._cut_short()
         # it knows us: together we would hold the answer until the collector comes
         self._exchange = None
         match self._body:
@@ -212,6 +218,7 @@ class MessageStream:
 
     def failed(self, error: Exception, delivery: Delivery) -> None:
         """Resume the stream if it broke and can be; else the message came to nothing."""
+        self._cut_short()
         self._exchange = None
         if self._get is not None or delivery is not Delivery.NOT_SENT:
             delivery = Delivery.MAYBE_SENT
@@ -261,6 +268,21 @@ class MessageStream:
         self.ended()
 
     # --------------------------------------------------------------------------------- ending
+
+    def _cut_short(self) -> None:
+        """Say that no more of a request leaves, if it was answered or ended before all of it had.
+
+        Its connection is reset by now.
+        """
+        if not self._written and self.ticket.id is not None:
+            self.ticket.lost()
+
+    def _wanted_no_more(self) -> None:
+        if self._written:
+            self._owner.answered(self)
+        else:  # the rest of an answered request is in nobody's interest
+            self.stop()
+            self._owner.over(self)
 
     def _failure_ended(self) -> None:
         owner, ticket = self._owner, self.ticket

@@ -146,7 +146,6 @@ class StreamableHttpTransport:
         if stream is not None and stream.ticket is ticket:
             stream.stop()
             self.over(stream)
-            ticket.lost()  # nothing more of it leaves: its connection was reset
         # MCP 2025-03-26, Streamable HTTP: a disconnection is no cancellation
         return self._state.modern
 
