@@ -348,6 +348,9 @@ class ClientConnection:
     def _is_negotiated(self, notification: str) -> bool:
         if notification == "notifications/elicitation/complete":
             return self.negotiated.elicitation_url
+        if notification == "notifications/tasks/status":
+            # MCP 2025-11-25, tasks: a server may tell; nobody waits for it, since tasks are polled
+            return self.task_support.tool_calls
         return notification_allowed(notification, self.capabilities)
 
     # ----------------------------------------------------------------------------- handshake

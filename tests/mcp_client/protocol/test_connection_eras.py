@@ -6,7 +6,12 @@ import pytest
 
 from mcp_client.protocol.connection import ClientConnection, ConnectionState
 from mcp_client.protocol.errors import LocalProtocolError
-from mcp_client.protocol.events import HandshakeFailed, InitializeAnswered
+from mcp_client.protocol.events import (
+    HandshakeFailed,
+    InitializeAnswered,
+    NotificationReceived,
+    PeerViolation,
+)
 from mcp_client.protocol.extensions import SKILLS, TASKS
 from mcp_client.protocol.jsonrpc import as_object, decode, encode
 from mcp_client.protocol.limits import ClientLimits
@@ -103,6 +108,24 @@ def test_tasks_are_asked_about_as_the_server_declared_them() -> None:
     assert connection.frame_request("tasks/get", b"{}")
     with pytest.raises(LocalProtocolError):
         connection.frame_request("tasks/cancel", b"{}")
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        ({"tasks": {"requests": {"tools": {"call": {}}}}}, NotificationReceived),
+        ({"tasks": {"cancel": {}}}, PeerViolation),
+        ({}, PeerViolation),
+    ],
+)
+def test_the_status_of_a_task_may_be_told_where_calls_become_tasks(
+    declared: dict[str, object], kind: type[object]
+) -> None:
+    notice = {"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": {"taskId": "t"}}
+
+    (event,) = shaken(declared).receive(encode(notice))
+
+    assert isinstance(event, kind)
 
 
 @pytest.mark.requirement("K-1")
