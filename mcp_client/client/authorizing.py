@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcp_client.auth.discovery import UrlRules
 from mcp_client.auth.limits import AuthLimits
@@ -28,6 +28,9 @@ from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.http_errors import AuthorizationRequiredError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.session.asking import reason_of
+
+if TYPE_CHECKING:
+    from mcp_client.net.http.engine import HttpEngine
 
 __all__ = ["connect_authorized"]
 
@@ -73,25 +76,10 @@ async def connect_authorized(
     """
     # not before a server wants it: programs without authorization load none of it
     from mcp_client.auth.shell import Authorizer
-    from mcp_client.net.http.engine import HttpEngine
-    from mcp_client.net.http.tls import TlsSettings
 
     async with AsyncExitStack() as stack:
         shared = host or await stack.enter_async_context(open_host())
-        rules = UrlRules.of(spec.url, auth_limits)
-        proxy = Target.parse(spec.proxy) if spec.proxy else None
-
-        def allows(host: str, address: str) -> bool:
-            # the proxy was configured, and is where it is
-            return (proxy is not None and host == proxy.host) or rules.allows_address(host, address)
-
-        engine = HttpEngine(
-            shared.reactor,
-            observer=observer,
-            tls=TlsSettings(authorities_file=spec.authorities_file),
-            proxy=proxy,
-            allows_address=allows,
-        )
+        engine = _credential_engine(spec, shared, observer, auth_limits)
         stack.callback(engine.close)
         authorizer = Authorizer(
             spec.url,
@@ -125,6 +113,29 @@ async def connect_authorized(
                 failure = error
             await _renew(authorizer, failure, handled, seen)
         yield client
+
+
+def _credential_engine(
+    spec: HttpSpec, host: Host, observer: ClientObserver, limits: AuthLimits
+) -> HttpEngine:
+    """Return what sends to authorization servers: to no address that their names may not stand for."""
+    from mcp_client.net.http.engine import HttpEngine
+    from mcp_client.net.http.tls import TlsSettings
+
+    rules = UrlRules.of(spec.url, limits)
+    proxy = Target.parse(spec.proxy) if spec.proxy else None
+
+    def allows(name: str, address: str) -> bool:
+        # the proxy was configured, and is where it is
+        return (proxy is not None and name == proxy.host) or rules.allows_address(name, address)
+
+    return HttpEngine(
+        host.reactor,
+        observer=observer,
+        tls=TlsSettings(authorities_file=spec.authorities_file),
+        proxy=proxy,
+        allows_address=allows,
+    )
 
 
 async def _renew(
