@@ -34,6 +34,8 @@ OWNED_HEADERS: Final = frozenset(
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
 """No control characters, no blanks at the ends; latin-1."""
+_OWN: Final = frozenset({"Accept", "Cache-Control", "Content-Type", "MCP-Protocol-Version"})
+"""Headers whose lines are kept: ours, and never secret. What is kept outlives a logout."""
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -56,7 +58,10 @@ def encode_head(request: HttpRequest, limits: HttpLimits, *, absolute: bool) -> 
     if body or method in _WITH_BODY:
         head = f"{head}Content-Length: {len(body)}\r\n"
     lines = [head.encode("ascii")]
-    lines += [_line(name, value) for name, value in request.headers]
+    lines += [
+        _own_line(name, value) if name in _OWN else _line(name, value)
+        for name, value in request.headers
+    ]
     return _bounded(b"".join(lines), limits)
 
 
@@ -68,8 +73,7 @@ def encode_late(
     for name, _ in late:
         if name.lower() in names:
             raise RequestRefusedError("a late header is in the head already", stage="send")
-    # not by way of the cache: these are secrets
-    lines = [_line.__wrapped__(name, value) for name, value in late]
+    lines = [_line(name, value) for name, value in late]
     return _bounded(b"".join((head, *lines)), limits)
 
 
@@ -82,7 +86,6 @@ def _bounded(head: bytes, limits: HttpLimits) -> bytes:
     return head
 
 
-@lru_cache(maxsize=512)
 def _line(name: str, value: str) -> bytes:
     if not _NAME.fullmatch(name):
         raise RequestRefusedError("a header's name is not a token", stage="send")
@@ -93,3 +96,6 @@ def _line(name: str, value: str) -> bytes:
             f"the value of the header {name} contains what it may not", stage="send"
         )
     return f"{name}: {value}\r\n".encode("latin-1")
+
+
+_own_line: Final = lru_cache(maxsize=64)(_line)

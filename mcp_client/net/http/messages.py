@@ -54,7 +54,7 @@ class Target:
     scheme: str
     host: str
     port: int
-    path: str = "/"
+    path: str = field(default="/", repr=False)  # a query may hold a secret
     unix_socket: str = ""
     authority: str = field(init=False)
     origin: str = field(init=False)
@@ -121,8 +121,8 @@ class HttpRequest:
 
     method: str
     target: Target
-    headers: Sequence[tuple[str, str]] = ()
-    body: bytes = b""
+    headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    body: bytes = field(default=b"", repr=False)
     late_headers: LateHeaders | None = None
     credential: str = ""
     deadline: float | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from mcp_client.net.http.encoding import OWNED_HEADERS, encode_head, encode_late
@@ -114,6 +116,29 @@ def test_a_refusal_of_a_header_does_not_repeat_its_value() -> None:
     with pytest.raises(RequestRefusedError) as caught:
         encode_head(request(("Authorization", "secret\n")), LIMITS, absolute=False)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.requirement("S-28")
+def test_a_request_shows_neither_its_headers_nor_its_body_nor_its_path() -> None:
+    target = Target.parse("https://example.org/mcp?key=sesame")
+    shown = repr(request(("Authorization", "sesame"), body=b"sesame", target=target))
+    assert "sesame" not in shown
+    assert "example.org" in shown
+
+
+class Watched(str):
+    """A text that a weak reference can be made to."""
+
+    __slots__ = ("__weakref__",)
+
+
+@pytest.mark.requirement("S-28")
+def test_the_value_of_a_header_is_not_kept_once_its_request_is_gone() -> None:
+    value = Watched("sesame")
+    kept = weakref.ref(value)
+    encode_head(request(("Authorization", value)), LIMITS, absolute=False)
+    del value
+    assert kept() is None
 
 
 def test_a_late_header_may_not_come_twice() -> None:
