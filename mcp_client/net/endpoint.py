@@ -81,8 +81,12 @@ class Endpoint:
     credential: str = ""
 
     def __post_init__(self) -> None:
+        seen: set[str] = set()
         for name, value in self.headers:
             lower = name.lower()
+            if lower in seen:
+                raise LocalProtocolError(f"the header {lower} is set twice", stage="start")
+            seen.add(lower)
             if lower in OWNED_HEADERS or lower in _OURS or lower.startswith(_OURS_PREFIX):
                 raise LocalProtocolError(
                     f"the header {lower} is not the configuration's to set", stage="start"

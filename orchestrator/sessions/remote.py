@@ -38,6 +38,9 @@ class RemoteTexts:
 
 def read_remote(table: Table) -> RemoteTexts:
     """Read the address and the headers of an entry. Raises ConfigError for a wrong type or a bound."""
+    if "httpUrl" in table and "url" in table:
+        # whoever reads one of them only would approve another address
+        raise table.error("both url and httpUrl say where the server is", "httpUrl")
     url = table.text("httpUrl" if "httpUrl" in table else "url")
     headers = table.optional("headers")
     if headers is None:

@@ -160,6 +160,17 @@ def test_what_belongs_to_a_process_is_ignored_and_warned_of(key: str) -> None:
     assert [key in warning.message for warning in found.warnings] == [True]
 
 
+def test_an_entry_with_two_addresses_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="both url and httpUrl"):
+        one({"url": URL, "httpUrl": "https://other.example/"})
+
+
+def test_headers_that_differ_in_case_only_are_an_error() -> None:
+    found = one({"url": URL, "headers": {"Authorization": "sesame", "authorization": "open"}})
+
+    assert found.state is EntryState.CONFIG_ERROR
+
+
 def test_too_many_headers_are_an_error_with_its_place() -> None:
     headers = {f"X-{number}": "v" for number in range(HEADERS_MAX + 1)}
 
