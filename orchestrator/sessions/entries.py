@@ -6,8 +6,10 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from mcp_client.protocol.eras import Opening
 from orchestrator.core.display import safe_line
@@ -228,10 +230,27 @@ def _started(entry: ServerEntry) -> list[str]:
     return lines
 
 
+def _in_the_clear(url: str) -> bool:
+    """Return whether what is sent to an address leaves this machine without encryption."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".")
+    except ValueError:
+        return False  # it cannot be reached either
+    if parts.scheme.lower() != "http" or host == "localhost" or host.endswith(".localhost"):
+        return False
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return True
+
+
 def _reached(entry: ServerEntry) -> list[str]:
     url = str(entry.raw.get("httpUrl", entry.raw.get("url", "")))
     headers = cast("Mapping[str, str]", entry.raw.get("headers", {}))
     lines = [f"connects to: {url}"]
     if not url.isascii() or "xn--" in url.lower():
         lines.append("NOT ALL OF THIS ADDRESS IS PLAIN LETTERS: it may look like another")
+    if headers and _in_the_clear(entry.url or url):
+        lines.append("NOT ENCRYPTED: whoever is on the way reads what is sent, its headers too")
     return lines + [f"sends with every request: {name}: {value}" for name, value in headers.items()]

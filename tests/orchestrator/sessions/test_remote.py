@@ -171,6 +171,24 @@ def test_headers_that_differ_in_case_only_are_an_error() -> None:
     assert found.state is EntryState.CONFIG_ERROR
 
 
+@pytest.mark.parametrize(
+    ("url", "marked"),
+    [
+        ("http://host.example/mcp", True),
+        ("HTTP://10.0.0.1/", True),
+        ("http://127.0.0.1.host.example/", True),
+        ("https://host.example/mcp", False),
+        ("http://localhost:8000/", False),
+        ("http://127.0.0.1/", False),
+        ("http://[::1]:8000/", False),
+    ],
+)
+def test_a_person_is_told_that_headers_go_out_in_the_clear(url: str, *, marked: bool) -> None:
+    lines = server_item(one({"url": url, "headers": {"X-Key": "sesame"}})).description_lines
+
+    assert any(line.startswith("NOT ENCRYPTED") for line in lines) is marked
+
+
 def test_too_many_headers_are_an_error_with_its_place() -> None:
     headers = {f"X-{number}": "v" for number in range(HEADERS_MAX + 1)}
 
