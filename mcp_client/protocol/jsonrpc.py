@@ -45,8 +45,8 @@ DIGITS_MAX: Final = 308
 """Digits of an integer: each such one has a float, so that no reader of ours overflows."""
 ID_CHARS_MAX: Final = 1_024
 """Characters of an id that a server chose: it is sent back as it came."""
-MARKS_AT_ONCE: Final = 64 * 1024
-"""Marks that are looked through at once: each may become a piece of its own."""
+PIECE_BYTES: Final = 64 * 1024
+"""Of a frame that is looked through at once: each few bytes may become a piece of their own."""
 NESTING_DEPTH_MAX: Final = 64
 """What `encode` takes where no limits are at hand; the default of `ClientLimits`."""
 
@@ -164,6 +164,11 @@ _ID_LAST: Final = re.compile(r',"jsonrpc":"2\.0","id":(0|[1-9][0-9]{0,17})\}').f
 _RESULT_FIRST: Final = '{"result":'
 
 _NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'{}[],:"')
+# no piece ends within an escape: behind a backslash it goes on to what follows the last of them
+_PIECE: Final = cast(
+    "Callable[[bytes, int], re.Match[bytes]]",
+    re.compile(rb"(?s).{1,%d}(?:(?<=\\)\\*+.?)?" % PIECE_BYTES).match,
+)
 _SAME_BRACKETS: Final = bytes.maketrans(b"[]", b"{}")
 
 _BLANKS: Final = cast(
@@ -234,13 +239,13 @@ def _check_structure(frame: bytes, limits: ClientLimits) -> None:
 
 def _outside_of_texts(frame: bytes) -> Iterator[bytes]:
     """Yield the brackets, commas and colons of a JSON text that are not within its texts."""
-    # once escapes are gone, every other piece between quotes is outside; what is between two that
-    # stand side by side is nothing
-    marks = frame.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_MARKS)
-    marks = marks.replace(b'""', b"")
-    outside = 0
-    for start in range(0, len(marks), MARKS_AT_ONCE):
-        pieces = marks[start : start + MARKS_AT_ONCE].split(b'"')
+    at = outside = 0
+    while at < len(frame):
+        start, at = at, _PIECE(frame, at).end()
+        # once escapes are gone, every other piece between quotes is outside; what is between two
+        # that stand side by side is nothing
+        marks = frame[start:at].replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = marks.translate(None, _NO_MARKS).replace(b'""', b"").split(b'"')
         yield b"".join(pieces[outside::2])
         outside ^= 1 - len(pieces) % 2
 

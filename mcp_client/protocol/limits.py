@@ -20,7 +20,7 @@ class ClientLimits:
     """Arrays and objects inside one another in a frame: deeper than any real schema."""
     frame_marks_max: int = 500_000
     """Brackets, commas and colons of a received frame outside of its texts: a page of 10,000 small
-    tools has 350,000, and the costliest that so many make are 40 MiB and a fifth of a second."""
+    tools has 350,000, and the costliest that so many make take 45 MiB and a fifth of a second."""
     noise_lines_max: int = 10_000
     """Lines on stdout that are not JSON-RPC: skipped and counted up to here, then the connection ends."""
     pending_requests_max: int = 1_024

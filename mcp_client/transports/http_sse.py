@@ -40,8 +40,8 @@ VERSIONS: Final = ("2024-11-05",)
 SWEEP_POSTS: Final = 256
 """POSTs from which on those are looked for that their senders gave up before they began."""
 
-PIECE_BYTES: Final = 64 * 1024
-"""Of a block that is handed to its reader at a time."""
+PIECE_BYTES: Final = 256 * 1024
+"""Of a block that is handed to its reader at a time: large enough to go back to the system at once."""
 
 _GET: Final = (("Accept", EVENT_STREAM), ("Cache-Control", "no-store"))
 _POST: Final = (("Content-Type", JSON),)

@@ -19,6 +19,7 @@ from mcp_client.protocol.jsonrpc import (
     DIGITS_MAX,
     ID_CHARS_MAX,
     NESTING_DEPTH_MAX,
+    PIECE_BYTES,
     classify,
     decode,
     encode,
@@ -214,6 +215,15 @@ def test_marks_within_texts_are_no_values(text: str) -> None:
         text,
         text,
     ]
+
+
+@pytest.mark.parametrize("blanks", range(PIECE_BYTES - 12, PIECE_BYTES + 3))
+@pytest.mark.parametrize("text", ['\\\\[\\\\"[\\\\', '\\"[{\\"', "\\\\" * 20 + '"[', "[" * 30])
+def test_texts_that_lie_across_two_pieces_are_texts(blanks: int, text: str) -> None:
+    frame = b" " * blanks + json.dumps([text, [text]]).encode()
+    assert decode(frame, ClientLimits(frame_marks_max=5, nesting_depth_max=2)) == [text, [text]]
+    with pytest.raises(RemoteProtocolError, match="too many values"):
+        decode(frame, ClientLimits(frame_marks_max=4))
 
 
 def depth_of(value: object) -> int:
