@@ -42,14 +42,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_files_are_read_written_moved_and_searched(
-    folder: Path, installed: Callable[[PackageSet], Path], record: Record
-) -> None:
+def reading(folder: Path) -> list[Expected]:
+    """Calls that change nothing."""
+
     def at(name: str) -> str:
         return str(folder / name)
 
-    edit = {"oldText": "two", "newText": "2"}
-    calls = [
+    return [
         Expected("read_text_file", {"path": at("a.txt"), "head": 1}, lambda r: r.text == "one"),
         Expected("read_text_file", {"path": at("a.txt"), "tail": 2}, lambda r: r.text == "three\n"),
         Expected(
@@ -65,6 +64,17 @@ async def test_files_are_read_written_moved_and_searched(
             {"paths": [at("a.txt"), at("sub/b.txt"), at("none")]},
             lambda r: "bee" in r.text and "Error" in r.text,
         ),
+    ]
+
+
+def writing(folder: Path) -> list[Expected]:
+    """Calls that change files, and what can be seen of that."""
+
+    def at(name: str) -> str:
+        return str(folder / name)
+
+    edit = {"oldText": "two", "newText": "2"}
+    return [
         Expected(
             "edit_file",
             {"path": at("a.txt"), "edits": [edit], "dryRun": True},
@@ -112,6 +122,12 @@ async def test_files_are_read_written_moved_and_searched(
             lambda r: r.is_error and "Access denied" in r.text,
         ),
     ]
+
+
+async def test_files_are_read_written_moved_and_searched(
+    folder: Path, installed: Callable[[PackageSet], Path], record: Record
+) -> None:
+    calls = [*reading(folder), *writing(folder)]
     server = Server(
         label="filesystem",
         version=version_of(NODE, "server-filesystem"),
@@ -140,14 +156,13 @@ async def test_files_are_read_written_moved_and_searched(
     assert folder.name in moved.text
 
 
-async def test_a_graph_is_remembered_and_told_when_it_changes(
-    tmp_path: Path, installed: Callable[[PackageSet], Path], record: Record
-) -> None:
+def remembering() -> list[Expected]:
+    """Every tool of the memory server, and what its graph is like then."""
     ada = {"name": "Ada", "entityType": "person", "observations": ["writes"]}
     engine: dict[str, object] = {"name": "Engine", "entityType": "machine", "observations": []}
     builds = {"from": "Ada", "to": "Engine", "relationType": "programs"}
     more = {"entityName": "Ada", "contents": ["counts"]}
-    calls = [
+    return [
         Expected(
             "create_entities",
             {"entities": [ada, engine]},
@@ -171,6 +186,12 @@ async def test_a_graph_is_remembered_and_told_when_it_changes(
         Expected("delete_entities", {"entityNames": ["Engine"]}, lambda r: not r.is_error),
         Expected("create_entities", {"entities": "no"}, lambda r: r.is_error),
     ]
+
+
+async def test_a_graph_is_remembered_and_told_when_it_changes(
+    tmp_path: Path, installed: Callable[[PackageSet], Path], record: Record
+) -> None:
+    calls = remembering()
     server = Server(
         label="memory",
         version=version_of(NODE, "server-memory"),

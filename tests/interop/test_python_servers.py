@@ -90,42 +90,40 @@ async def test_time_is_told_and_converted(
     assert (names, wrong) == (["get_current_time", "convert_time"], [])
 
 
-@ERAS
-async def test_a_repository_is_looked_at_and_changed(
-    opening: Opening,
-    version: str,
-    tmp_path: Path,
-    installed: Callable[[PackageSet], Path],
-    record: Record,
-) -> None:
-    def git(*arguments: str) -> str:
-        options = ["-c", "user.name=A", "-c", "user.email=a@b.invalid"]
-        command = ["git", *options, *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, check=True, capture_output=True, text=True
-        ).stdout
+def git(folder: Path, *arguments: str) -> str:
+    """Run git itself, to look at what the server did."""
+    options = ["-c", "user.name=A", "-c", "user.email=a@b.invalid"]
+    command = ["git", *options, *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
-    git("init", "-q", "-b", "main")
-    git("config", "user.name", "A")
-    git("config", "user.email", "a@b.invalid")
-    (tmp_path / "a.txt").write_text("one\n")
-    git("add", "a.txt")
-    git("commit", "-q", "-m", "first")
-    (tmp_path / "a.txt").write_text("two\n")
-    where: dict[str, object] = {"repo_path": str(tmp_path)}
 
-    calls = [
+def new_repository(folder: Path) -> None:
+    """Make a repository with one commit and a change that is not staged."""
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "config", "user.name", "A")
+    git(folder, "config", "user.email", "a@b.invalid")
+    (folder / "a.txt").write_text("one\n")
+    git(folder, "add", "a.txt")
+    git(folder, "commit", "-q", "-m", "first")
+    (folder / "a.txt").write_text("two\n")
+
+
+def working(folder: Path) -> list[Expected]:
+    """Every tool of the git server, and what the repository is like then."""
+    where: dict[str, object] = {"repo_path": str(folder)}
+
+    return [
         Expected("git_status", where, lambda r: "modified:   a.txt" in r.text),
         Expected("git_diff_unstaged", {**where, "context_lines": 0}, lambda r: "+two" in r.text),
         Expected("git_add", {**where, "files": ["a.txt"]}, lambda r: "staged" in r.text),
         Expected("git_diff_staged", where, lambda r: "+two" in r.text),
-        Expected("git_reset", where, lambda _: "M a.txt" in git("status", "--short")),
+        Expected("git_reset", where, lambda _: "M a.txt" in git(folder, "status", "--short")),
         Expected("git_add", {**where, "files": ["../x"]}, lambda r: r.is_error),
         Expected("git_add", {**where, "files": ["a.txt"]}, lambda r: not r.is_error),
         Expected(
             "git_commit",
             {**where, "message": "second"},
-            lambda _: git("log", "-1", "--format=%s") == "second\n",
+            lambda _: git(folder, "log", "-1", "--format=%s") == "second\n",
         ),
         Expected(
             "git_log",
@@ -137,13 +135,25 @@ async def test_a_repository_is_looked_at_and_changed(
         Expected(
             "git_checkout",
             {**where, "branch_name": "side"},
-            lambda _: git("branch", "--show-current") == "side\n",
+            lambda _: git(folder, "branch", "--show-current") == "side\n",
         ),
         Expected("git_branch", {**where, "branch_type": "local"}, lambda r: "* side" in r.text),
         Expected("git_diff", {**where, "target": "HEAD~1"}, lambda r: "-one" in r.text),
         Expected("git_diff", {**where, "target": "--output=x"}, lambda r: r.is_error),
         Expected("git_status", {"repo_path": "/"}, lambda r: r.is_error),
     ]
+
+
+@ERAS
+async def test_a_repository_is_looked_at_and_changed(
+    opening: Opening,
+    version: str,
+    tmp_path: Path,
+    installed: Callable[[PackageSet], Path],
+    record: Record,
+) -> None:
+    new_repository(tmp_path)
+    calls = working(tmp_path)
     server = Server(
         label="git",
         version=version_of(PYTHON, "mcp-server-git"),
