@@ -65,7 +65,6 @@ WORDS_MAX: Final = 1_000
 ENTRY_CHARS_MAX: Final = 32 * 1024
 """Program, arguments and variables of a project's entry: a person reads all of it."""
 _MILLISECONDS_MAX: Final = 24 * 60 * 60 * 1000
-
 _OPENINGS: Final = {opening.value: opening for opening in Opening}
 _ROOTS: Final = ("mcpServers", "servers", "context_servers")
 _KNOWN: Final = frozenset(

@@ -28,7 +28,9 @@ STATE = '{"b": 1,  "a":"é\\u0000\\ud83d\\ude00"}'
 def required(
     requests: dict[str, InputRequest] | None = None, state: str | None = None
 ) -> InputRequired:
-    return InputRequired(server="s", method="tools/call", params=PARAMS, requests=requests or {}, state=state)
+    return InputRequired(
+        server="s", method="tools/call", params=PARAMS, requests=requests or {}, state=state
+    )
 
 
 def members(params: bytes) -> dict[str, object]:
