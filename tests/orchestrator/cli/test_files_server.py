@@ -19,7 +19,7 @@ def git(folder: Path, *arguments: str) -> None:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A repository with one file in a folder."""
-    root = tmp_path / "root"
+    root = tmp_path / "top"
     (root / "notes").mkdir(parents=True)
     (root / "notes" / "a.txt").write_text("TODO: inside\n")
     git(root, "init", "-q")
@@ -67,7 +67,7 @@ def test_nothing_outside_of_the_root_is_read(root: Path, path: str) -> None:
         files(root).read_file({"path": path})
 
 
-@pytest.mark.parametrize("path", ["../root/notes/a.txt", "/tmp/remit-elsewhere"])
+@pytest.mark.parametrize("path", ["../top/notes/a.txt", "/tmp/remit-elsewhere"])
 def test_nothing_outside_of_the_output_folder_is_written(root: Path, path: str) -> None:
     with pytest.raises(ToolFailedError, match="outside"):
         files(root).write_file({"path": path, "content": "x"})
