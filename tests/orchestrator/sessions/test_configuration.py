@@ -12,9 +12,6 @@ from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalState, Origin
 from orchestrator.sessions.configuration import (
-    ENTRY_CHARS_MAX,
-    SERVERS_MAX,
-    WORDS_MAX,
     DescriptionTrust,
     EntryState,
     Isolation,
@@ -26,6 +23,8 @@ from orchestrator.sessions.configuration import (
     read_servers,
     server_item,
 )
+from orchestrator.sessions.configuration.entry import ENTRY_CHARS_MAX, WORDS_MAX
+from orchestrator.sessions.configuration.file import SERVERS_MAX
 from orchestrator.sessions.entries import refuse_changed
 from orchestrator.sessions.words import loads_code
 

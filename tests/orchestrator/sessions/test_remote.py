@@ -20,13 +20,13 @@ from orchestrator.core.ids import ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import (
-    ENTRY_CHARS_MAX,
     EntryState,
     ServerEntry,
     ServersSource,
     read_servers,
     server_item,
 )
+from orchestrator.sessions.configuration.entry import ENTRY_CHARS_MAX
 from orchestrator.sessions.ports import NobodyToAsk, SessionPorts
 from orchestrator.sessions.remote import HEADERS_MAX, http_spec
 from orchestrator.telemetry.null import NO_TELEMETRY

@@ -1,188 +1,55 @@
-"""Servers files: what stands in them, what may be used of it, and why the rest may not.
+"""One entry of a servers file, read: what may be used of it, and why the rest may not.
 
-Reads `.mcp.json` as other clients write it. Connects to nothing and approves nothing.
+Connects to nothing and approves nothing.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TypedDict
 
 from mcp_client.protocol.eras import Opening
-from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.display import safe_line
-from orchestrator.core.documents import Document, Table, canonical_digest, read_json
-from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.documents import Table, canonical_digest
+from orchestrator.core.errors import ConfigError
 from orchestrator.core.ids import ServerName
-from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean, nearest
 from orchestrator.sessions.approvals import Origin
+from orchestrator.sessions.configuration.keys import (
+    KNOWN,
+    LOGIN,
+    NARROWING,
+    REMOTE,
+    STARTED,
+    TRANSPORTS,
+    WIDENING,
+    unknown_key,
+)
+from orchestrator.sessions.configuration.source import OUT_VARIABLE, ServersSource
 from orchestrator.sessions.entries import (
     ConfigWarning,
     DescriptionTrust,
     EntryState,
     Isolation,
     ServerEntry,
-    ServersFile,
     ServerTransport,
-    merge_servers,
-    server_item,
 )
 from orchestrator.sessions.fingerprints import CommandLine, Digests
 from orchestrator.sessions.interpolation import InterpolationError, Variables, variables_in
-from orchestrator.sessions.reading import TooLargeError, read_regular
 from orchestrator.sessions.remote import RemoteTexts, fault_of, read_remote
 
-__all__ = [
-    "OUT_VARIABLE",
-    "ConfigWarning",
-    "DescriptionTrust",
-    "EntryState",
-    "Isolation",
-    "ServerEntry",
-    "ServerTransport",
-    "ServersFile",
-    "ServersSource",
-    "load_servers",
-    "merge_servers",
-    "read_servers",
-    "server_item",
-]
+__all__ = ["EntryReading"]
 
-_LIMITS: Final = OrchestratorLimits()
-_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,48}")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-OUT_VARIABLE: Final = "REMIT_OUT"
-"""The run's output folder, for every servers file: it is remit's own word and no secret."""
-SERVERS_MAX: Final = 200
-"""Entries of one file; each is a process."""
 WORDS_MAX: Final = 1_000
 """Arguments of one command, or variables of one entry; a kernel takes little more in practice."""
 ENTRY_CHARS_MAX: Final = 32 * 1024
 """Program, arguments and variables of a project's entry: a person reads all of it."""
 _MILLISECONDS_MAX: Final = 24 * 60 * 60 * 1000
 _OPENINGS: Final = {opening.value: opening for opening in Opening}
-_ROOTS: Final = ("mcpServers", "servers", "context_servers")
-_KNOWN: Final = frozenset(
-    {
-        "args", "command", "cwd", "description_trust", "disabled", "enabled", "env", "isolate",
-        "protocol", "timeout", "type",
-    }
-)  # fmt: skip
-_STARTED: Final = frozenset({"args", "command", "cwd", "env"})
-_REMOTE: Final = frozenset({"auth", "headers", "headersHelper", "httpUrl", "oauth", "url"})
-_LOGIN: Final = ("auth", "oauth")
-_WIDENING: Final = frozenset(
-    {"alwaysAllow", "autoApprove", "autoApproveTools", "default_tools_approval_mode", "trust"}
-)
-_NARROWING: Final = frozenset(
-    {
-        "disabledTools", "disabled_tools", "enabled_tools", "excludeTools", "includeTools",
-        "sandbox", "sandboxEnabled",
-    }
-)  # fmt: skip
-
-
-_TRANSPORTS: Final = {
-    "stdio": ServerTransport.STDIO,
-    "http": ServerTransport.HTTP,
-    "streamable-http": ServerTransport.HTTP,
-    "streamable_http": ServerTransport.HTTP,
-    "streamableHttp": ServerTransport.HTTP,
-    "sse": ServerTransport.SSE,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServersSource:
-    """Whose file it is, and what it may be expanded with.
-
-    `project` is the folder that `${workspaceFolder}` stands for. `allow_variables` are the
-    variables that a project's file may see; the others may see all of them. `out` is the run's
-    output folder, which `${REMIT_OUT}` stands for; empty where there is no run.
-    """
-
-    origin: Origin
-    project: Path
-    home: Path
-    environ: Mapping[str, str] = field(repr=False)
-    allow_variables: frozenset[str] = frozenset()
-    out: str = ""
-
-    @property
-    def variables(self) -> Variables:
-        """What `${…}` may stand for."""
-        return Variables(
-            environ={**self.environ, OUT_VARIABLE: self.out},
-            workspace=str(self.project),
-            home=str(self.home),
-            allowed=self.allow_variables | {OUT_VARIABLE}
-            if self.origin is Origin.PROJECT
-            else None,
-        )
-
-
-def load_servers(path: Path, source: ServersSource) -> ServersFile:
-    """Read a servers file. Raises ConfigError if it is missing, or as `read_servers`."""
-    try:
-        content = read_regular(path, bytes_max=_LIMITS.document_bytes_max)
-    except TooLargeError:
-        raise ConfigError(
-            f"the servers file {path} has more than {_LIMITS.document_bytes_max} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=Where(str(path)),
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the servers file {path}: {error.strerror}",
-            code="E-SERVERS-FILE",
-            fix='make it, or name the right one: servers = "….json"',
-            where=Where(str(path)),
-        ) from error
-    return read_servers(read_json(content, str(path)), source)
-
-
-def read_servers(document: Document, source: ServersSource) -> ServersFile:
-    """Read the entries of a servers file.
-
-    An entry that cannot be used stands there with its state; it stops no other. Raises
-    ConfigError, with the place, for what is no entry: a wrong type, a bad label, no way to start.
-    """
-    root = document.table()
-    warnings: list[ConfigWarning] = []
-    present = [name for name in _ROOTS if name in root]
-    if len(present) != 1:
-        near = did_you_mean(next(iter(root), ""), _ROOTS)
-        raise root.error(
-            "both " + " and ".join(present) if present else "the file names no servers",
-            present[-1] if present else "",
-            fix="keep one of them" if present else near or 'begin with {"mcpServers": {}}',
-        )
-    warnings += [_unknown(root, name, _ROOTS) for name in root if name not in present]
-    servers = root.table(present[0])
-    if len(servers) > SERVERS_MAX:
-        raise root.error(f"more than {SERVERS_MAX} servers", present[0])
-    entries: list[ServerEntry] = []
-    digests = Digests()
-    spelt: dict[str, str] = {}
-    for name, table in servers.tables():
-        _check_label(servers, name)
-        other = spelt.setdefault(name.casefold(), name)
-        if other != name:
-            raise servers.error(
-                f"the labels {other!r} and {name!r} differ only in case",
-                name,
-                why="a rule for one of them would be read as one for the other",
-                fix="rename one of them",
-            )
-        entry, noticed = _Reading(ServerName(name), table, source, digests).entry()
-        entries.append(entry)
-        warnings += noticed
-    return ServersFile(entries=tuple(entries), warnings=tuple(warnings))
 
 
 class _Options(TypedDict):
@@ -192,7 +59,7 @@ class _Options(TypedDict):
     protocol: Opening
 
 
-class _Reading:
+class EntryReading:
     """One entry, being read. Wrong types are raised; what makes it unusable is kept."""
 
     def __init__(
@@ -271,7 +138,7 @@ class _Reading:
         table = self._table
         has_url = "url" in table or "httpUrl" in table
         if "type" in table:
-            transport = _TRANSPORTS[table.choice("type", _TRANSPORTS)]
+            transport = TRANSPORTS[table.choice("type", TRANSPORTS)]
         else:
             transport = ServerTransport.HTTP if has_url else ServerTransport.STDIO
         if "command" in table and (has_url or transport is not ServerTransport.STDIO):
@@ -292,21 +159,21 @@ class _Reading:
     def _near(self, *wanted: str) -> str:
         for name in self._table:
             near = nearest(name, wanted)
-            if near is not None and name not in _KNOWN:
+            if near is not None and name not in KNOWN:
                 return f"{safe_line(name, reveal=True)!r}: did you mean {near!r}?"
         return "add the key " + " or ".join(repr(name) for name in wanted)
 
     def _look_at_keys(self, transport: ServerTransport) -> None:
         started = transport is ServerTransport.STDIO
-        known = _KNOWN if started else (_KNOWN - _STARTED) | _REMOTE
+        known = KNOWN if started else (KNOWN - STARTED) | REMOTE
         for name in self._table:
-            if name in _WIDENING:
+            if name in WIDENING:
                 self._warn(
                     name,
                     f"{name!r} of server {self._name} is ignored: no file gives consent",
                     "write a permit in a policy",
                 )
-            elif name in _NARROWING:
+            elif name in NARROWING:
                 if self._table.value[name] not in (False, None, [], {}):
                     self._spoil(
                         f"server {self._name} asks for {name!r}, which is not supported here; "
@@ -314,14 +181,14 @@ class _Reading:
                         name,
                         fix="remove the key, and forbid in a policy what must not be called",
                     )
-            elif name in _LOGIN and not started:
+            elif name in LOGIN and not started:
                 self._warn(
                     name,
                     f"{name!r} of server {self._name} is ignored: this version logs in nowhere",
                     "send what the server wants in a header",
                 )
             elif name not in known:
-                self._warnings.append(_unknown(self._table, name, known))
+                self._warnings.append(unknown_key(self._table, name, known))
 
     def _env(self) -> dict[str, str]:
         table = self._table.optional("env")
@@ -476,25 +343,3 @@ class _Reading:
 
     def _warn(self, name: str, message: str, fix: str) -> None:
         self._warnings.append(ConfigWarning(message, self._table.where(name), fix))
-
-
-def _check_label(servers: Table, name: str) -> None:
-    shown = safe_line(name, reveal=True, chars_max=80)
-    if not _LABEL.fullmatch(name):
-        raise servers.error(
-            f"not a label for a server: {shown!r}",
-            name,
-            why="tools are named mcp_<server>_<tool>, which providers bound",
-            fix="use at most 48 letters, digits, - and _",
-        )
-    if name.casefold() == BUILTIN_SERVER:
-        raise servers.error(
-            f"no server can be called {shown!r}: the built-in tools stand there", name
-        )
-
-
-def _unknown(table: Table, name: str, known: Collection[str]) -> ConfigWarning:
-    shown = safe_line(name, reveal=True, chars_max=80)
-    return ConfigWarning(
-        f"unknown key {shown!r} is ignored", table.where(name), did_you_mean(name, known)
-    )

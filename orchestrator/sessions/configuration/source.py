@@ -1,0 +1,45 @@
+"""Whose servers file it is, and what `${…}` in it may stand for. Reads no file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from orchestrator.sessions.approvals import Origin
+from orchestrator.sessions.interpolation import Variables
+
+__all__ = ["OUT_VARIABLE", "ServersSource"]
+
+OUT_VARIABLE: Final = "REMIT_OUT"
+"""The run's output folder, for every servers file: it is remit's own word and no secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServersSource:
+    """Whose file it is, and what it may be expanded with.
+
+    `project` is the folder that `${workspaceFolder}` stands for. `allow_variables` are the
+    variables that a project's file may see; the others may see all of them. `out` is the run's
+    output folder, which `${REMIT_OUT}` stands for; empty where there is no run.
+    """
+
+    origin: Origin
+    project: Path
+    home: Path
+    environ: Mapping[str, str] = field(repr=False)
+    allow_variables: frozenset[str] = frozenset()
+    out: str = ""
+
+    @property
+    def variables(self) -> Variables:
+        """What `${…}` may stand for."""
+        return Variables(
+            environ={**self.environ, OUT_VARIABLE: self.out},
+            workspace=str(self.project),
+            home=str(self.home),
+            allowed=self.allow_variables | {OUT_VARIABLE}
+            if self.origin is Origin.PROJECT
+            else None,
+        )
