@@ -33,20 +33,8 @@ if TYPE_CHECKING:
         Ticket,
         Transport,
     )
-    from mcp_client.protocol.caching import ResponseCache
-    from mcp_client.protocol.challenges import Challenge
-    from mcp_client.protocol.completion import Completion, PromptReference, TemplateReference
     from mcp_client.protocol.declaration import ClientCapabilities
     from mcp_client.protocol.dialect import Dialect
-    from mcp_client.protocol.elicitation import (
-        CANCEL,
-        DECLINE,
-        ElicitationAction,
-        ElicitationAnswer,
-        FormElicitation,
-        UrlElicitation,
-        UrlElicitationRequiredError,
-    )
     from mcp_client.protocol.eras import Era, EraMemory, Opening
     from mcp_client.protocol.errors import (
         CallCancelledError,
@@ -64,23 +52,16 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
     )
     from mcp_client.protocol.events import ListKind
-    from mcp_client.protocol.forms import (
-        BooleanField,
-        Choice,
-        ChoiceField,
-        NumberField,
-        TextField,
-        TextFormat,
-    )
-    from mcp_client.protocol.http_errors import (
+    from mcp_client.protocol.http.challenges import Challenge
+    from mcp_client.protocol.http.errors import (
         AuthorizationRequiredError,
         HttpStatusError,
         SessionLostError,
     )
-    from mcp_client.protocol.items import Quarantined
     from mcp_client.protocol.limits import ClientLimits
     from mcp_client.protocol.logs import LogLevel, LogMessage
-    from mcp_client.protocol.modern_errors import (
+    from mcp_client.protocol.modern.caching import ResponseCache
+    from mcp_client.protocol.modern.errors import (
         HeaderMismatchError,
         InputRefusedError,
         MissingCapabilityError,
@@ -91,35 +72,67 @@ if TYPE_CHECKING:
         UndeclaredInputError,
         VersionRefusedError,
     )
-    from mcp_client.protocol.modern_limits import ModernLimits
-    from mcp_client.protocol.mrtr import InputKind, InputRequest, InputRequired, InputRequiredError
-    from mcp_client.protocol.progress import Progress
-    from mcp_client.protocol.prompts import (
-        Prompt,
-        PromptArgument,
-        PromptMessage,
-        PromptResult,
-        Role,
+    from mcp_client.protocol.modern.limits import ModernLimits
+    from mcp_client.protocol.modern.mrtr import (
+        InputKind,
+        InputRequest,
+        InputRequired,
+        InputRequiredError,
     )
-    from mcp_client.protocol.resources import (
-        Resource,
-        ResourceContents,
-        ResourceRead,
-        ResourceTemplate,
+    from mcp_client.protocol.peer.elicitation import (
+        CANCEL,
+        DECLINE,
+        ElicitationAction,
+        ElicitationAnswer,
+        FormElicitation,
+        UrlElicitation,
+        UrlElicitationRequiredError,
     )
-    from mcp_client.protocol.results import ToolResult
-    from mcp_client.protocol.roots import Root
-    from mcp_client.protocol.sampling import (
+    from mcp_client.protocol.peer.forms import (
+        BooleanField,
+        Choice,
+        ChoiceField,
+        NumberField,
+        TextField,
+        TextFormat,
+    )
+    from mcp_client.protocol.peer.roots import Root
+    from mcp_client.protocol.peer.sampling import (
         ModelPreferences,
         SamplingMessage,
         SamplingRefused,
         SamplingRequest,
         SamplingResult,
     )
-    from mcp_client.protocol.skills import Skill, SkillFile
-    from mcp_client.protocol.tasks import Task, TaskCreatedError, TaskShape, TaskStatus
-    from mcp_client.protocol.templates import expand_template, match_template, template_variables
-    from mcp_client.protocol.tools import QuarantinedTool, Tool
+    from mcp_client.protocol.progress import Progress
+    from mcp_client.protocol.surfaces.completion import (
+        Completion,
+        PromptReference,
+        TemplateReference,
+    )
+    from mcp_client.protocol.surfaces.items import Quarantined
+    from mcp_client.protocol.surfaces.prompts import (
+        Prompt,
+        PromptArgument,
+        PromptMessage,
+        PromptResult,
+        Role,
+    )
+    from mcp_client.protocol.surfaces.resources import (
+        Resource,
+        ResourceContents,
+        ResourceRead,
+        ResourceTemplate,
+    )
+    from mcp_client.protocol.surfaces.results import ToolResult
+    from mcp_client.protocol.surfaces.skills import Skill, SkillFile
+    from mcp_client.protocol.surfaces.tasks import Task, TaskCreatedError, TaskShape, TaskStatus
+    from mcp_client.protocol.surfaces.templates import (
+        expand_template,
+        match_template,
+        template_variables,
+    )
+    from mcp_client.protocol.surfaces.tools import QuarantinedTool, Tool
     from mcp_client.protocol.urls import WebAddress
     from mcp_client.session import ClientSession, PendingRequest
     from mcp_client.transports.stdio import harden_process
@@ -241,28 +254,28 @@ __all__ = [
 ]
 
 _ERRORS = "mcp_client.protocol.errors"
-_HTTP_ERRORS = "mcp_client.protocol.http_errors"
+_HTTP_ERRORS = "mcp_client.protocol.http.errors"
 
 _HOMES = {
     "AuthorizationRequiredError": _HTTP_ERRORS,
-    "BooleanField": "mcp_client.protocol.forms",
-    "CANCEL": "mcp_client.protocol.elicitation",
+    "BooleanField": "mcp_client.protocol.peer.forms",
+    "CANCEL": "mcp_client.protocol.peer.elicitation",
     "CallCancelledError": _ERRORS,
     "CallTimeoutError": _ERRORS,
-    "Challenge": "mcp_client.protocol.challenges",
-    "Choice": "mcp_client.protocol.forms",
-    "ChoiceField": "mcp_client.protocol.forms",
+    "Challenge": "mcp_client.protocol.http.challenges",
+    "Choice": "mcp_client.protocol.peer.forms",
+    "ChoiceField": "mcp_client.protocol.peer.forms",
     "Client": "mcp_client.client",
     "ClientCapabilities": "mcp_client.protocol.declaration",
     "ClientLimits": "mcp_client.protocol.limits",
     "ClientObserver": "mcp_client.ports",
     "ClientSession": "mcp_client.session",
-    "Completion": "mcp_client.protocol.completion",
-    "DECLINE": "mcp_client.protocol.elicitation",
+    "Completion": "mcp_client.protocol.surfaces.completion",
+    "DECLINE": "mcp_client.protocol.peer.elicitation",
     "Delivery": _ERRORS,
-    "ElicitationAction": "mcp_client.protocol.elicitation",
-    "ElicitationAnswer": "mcp_client.protocol.elicitation",
-    "FormElicitation": "mcp_client.protocol.elicitation",
+    "ElicitationAction": "mcp_client.protocol.peer.elicitation",
+    "ElicitationAnswer": "mcp_client.protocol.peer.elicitation",
+    "FormElicitation": "mcp_client.protocol.peer.elicitation",
     "FrameSink": "mcp_client.ports",
     "FrameTooLargeError": _ERRORS,
     "Handlers": "mcp_client.ports",
@@ -276,33 +289,33 @@ _HOMES = {
     "LogLevel": "mcp_client.protocol.logs",
     "LogMessage": "mcp_client.protocol.logs",
     "McpError": _ERRORS,
-    "ModelPreferences": "mcp_client.protocol.sampling",
-    "NumberField": "mcp_client.protocol.forms",
+    "ModelPreferences": "mcp_client.protocol.peer.sampling",
+    "NumberField": "mcp_client.protocol.peer.forms",
     "PeerError": _ERRORS,
     "PendingRequest": "mcp_client.session",
     "Progress": "mcp_client.protocol.progress",
-    "Prompt": "mcp_client.protocol.prompts",
-    "PromptArgument": "mcp_client.protocol.prompts",
+    "Prompt": "mcp_client.protocol.surfaces.prompts",
+    "PromptArgument": "mcp_client.protocol.surfaces.prompts",
     "PromptListing": "mcp_client.client",
-    "PromptMessage": "mcp_client.protocol.prompts",
-    "PromptReference": "mcp_client.protocol.completion",
-    "PromptResult": "mcp_client.protocol.prompts",
-    "Quarantined": "mcp_client.protocol.items",
-    "QuarantinedTool": "mcp_client.protocol.tools",
+    "PromptMessage": "mcp_client.protocol.surfaces.prompts",
+    "PromptReference": "mcp_client.protocol.surfaces.completion",
+    "PromptResult": "mcp_client.protocol.surfaces.prompts",
+    "Quarantined": "mcp_client.protocol.surfaces.items",
+    "QuarantinedTool": "mcp_client.protocol.surfaces.tools",
     "RemoteProtocolError": _ERRORS,
-    "Resource": "mcp_client.protocol.resources",
-    "ResourceContents": "mcp_client.protocol.resources",
+    "Resource": "mcp_client.protocol.surfaces.resources",
+    "ResourceContents": "mcp_client.protocol.surfaces.resources",
     "ResourceListing": "mcp_client.client",
     "ResourceNotFoundError": _ERRORS,
-    "ResourceRead": "mcp_client.protocol.resources",
-    "ResourceTemplate": "mcp_client.protocol.resources",
-    "Role": "mcp_client.protocol.prompts",
-    "Root": "mcp_client.protocol.roots",
+    "ResourceRead": "mcp_client.protocol.surfaces.resources",
+    "ResourceTemplate": "mcp_client.protocol.surfaces.resources",
+    "Role": "mcp_client.protocol.surfaces.prompts",
+    "Root": "mcp_client.protocol.peer.roots",
     "SILENT": "mcp_client.ports",
-    "SamplingMessage": "mcp_client.protocol.sampling",
-    "SamplingRefused": "mcp_client.protocol.sampling",
-    "SamplingRequest": "mcp_client.protocol.sampling",
-    "SamplingResult": "mcp_client.protocol.sampling",
+    "SamplingMessage": "mcp_client.protocol.peer.sampling",
+    "SamplingRefused": "mcp_client.protocol.peer.sampling",
+    "SamplingRequest": "mcp_client.protocol.peer.sampling",
+    "SamplingResult": "mcp_client.protocol.peer.sampling",
     "SendGuard": "mcp_client.ports",
     "ServerGoneError": _ERRORS,
     "ServerRequestHandler": "mcp_client.ports",
@@ -311,52 +324,52 @@ _HOMES = {
     "SessionLostError": _HTTP_ERRORS,
     "StartError": _ERRORS,
     "TemplateListing": "mcp_client.client",
-    "TemplateReference": "mcp_client.protocol.completion",
-    "TextField": "mcp_client.protocol.forms",
-    "TextFormat": "mcp_client.protocol.forms",
+    "TemplateReference": "mcp_client.protocol.surfaces.completion",
+    "TextField": "mcp_client.protocol.peer.forms",
+    "TextFormat": "mcp_client.protocol.peer.forms",
     "Ticket": "mcp_client.ports",
-    "Tool": "mcp_client.protocol.tools",
+    "Tool": "mcp_client.protocol.surfaces.tools",
     "ToolListing": "mcp_client.client",
-    "ToolResult": "mcp_client.protocol.results",
+    "ToolResult": "mcp_client.protocol.surfaces.results",
     "Transport": "mcp_client.ports",
     "UNGUARDED": "mcp_client.ports",
     "UnsupportedVersionError": _ERRORS,
-    "UrlElicitation": "mcp_client.protocol.elicitation",
-    "UrlElicitationRequiredError": "mcp_client.protocol.elicitation",
+    "UrlElicitation": "mcp_client.protocol.peer.elicitation",
+    "UrlElicitationRequiredError": "mcp_client.protocol.peer.elicitation",
     "WebAddress": "mcp_client.protocol.urls",
     "connect": "mcp_client.client",
-    "expand_template": "mcp_client.protocol.templates",
+    "expand_template": "mcp_client.protocol.surfaces.templates",
     "harden_process": "mcp_client.transports.stdio",
-    "match_template": "mcp_client.protocol.templates",
+    "match_template": "mcp_client.protocol.surfaces.templates",
     "open_host": "mcp_client.client",
-    "template_variables": "mcp_client.protocol.templates",
+    "template_variables": "mcp_client.protocol.surfaces.templates",
     "LoadedSkill": "mcp_client.client",
     "SkillListing": "mcp_client.client",
-    "ResponseCache": "mcp_client.protocol.caching",
+    "ResponseCache": "mcp_client.protocol.modern.caching",
     "Dialect": "mcp_client.protocol.dialect",
     "Era": "mcp_client.protocol.eras",
     "EraMemory": "mcp_client.protocol.eras",
     "Opening": "mcp_client.protocol.eras",
-    "HeaderMismatchError": "mcp_client.protocol.modern_errors",
-    "InputRefusedError": "mcp_client.protocol.modern_errors",
-    "MissingCapabilityError": "mcp_client.protocol.modern_errors",
-    "ModernServerError": "mcp_client.protocol.modern_errors",
-    "SkillFault": "mcp_client.protocol.modern_errors",
-    "SkillVerificationError": "mcp_client.protocol.modern_errors",
-    "TaskCancelledError": "mcp_client.protocol.modern_errors",
-    "UndeclaredInputError": "mcp_client.protocol.modern_errors",
-    "VersionRefusedError": "mcp_client.protocol.modern_errors",
-    "ModernLimits": "mcp_client.protocol.modern_limits",
-    "InputKind": "mcp_client.protocol.mrtr",
-    "InputRequest": "mcp_client.protocol.mrtr",
-    "InputRequired": "mcp_client.protocol.mrtr",
-    "InputRequiredError": "mcp_client.protocol.mrtr",
-    "Skill": "mcp_client.protocol.skills",
-    "SkillFile": "mcp_client.protocol.skills",
-    "Task": "mcp_client.protocol.tasks",
-    "TaskCreatedError": "mcp_client.protocol.tasks",
-    "TaskShape": "mcp_client.protocol.tasks",
-    "TaskStatus": "mcp_client.protocol.tasks",
+    "HeaderMismatchError": "mcp_client.protocol.modern.errors",
+    "InputRefusedError": "mcp_client.protocol.modern.errors",
+    "MissingCapabilityError": "mcp_client.protocol.modern.errors",
+    "ModernServerError": "mcp_client.protocol.modern.errors",
+    "SkillFault": "mcp_client.protocol.modern.errors",
+    "SkillVerificationError": "mcp_client.protocol.modern.errors",
+    "TaskCancelledError": "mcp_client.protocol.modern.errors",
+    "UndeclaredInputError": "mcp_client.protocol.modern.errors",
+    "VersionRefusedError": "mcp_client.protocol.modern.errors",
+    "ModernLimits": "mcp_client.protocol.modern.limits",
+    "InputKind": "mcp_client.protocol.modern.mrtr",
+    "InputRequest": "mcp_client.protocol.modern.mrtr",
+    "InputRequired": "mcp_client.protocol.modern.mrtr",
+    "InputRequiredError": "mcp_client.protocol.modern.mrtr",
+    "Skill": "mcp_client.protocol.surfaces.skills",
+    "SkillFile": "mcp_client.protocol.surfaces.skills",
+    "Task": "mcp_client.protocol.surfaces.tasks",
+    "TaskCreatedError": "mcp_client.protocol.surfaces.tasks",
+    "TaskShape": "mcp_client.protocol.surfaces.tasks",
+    "TaskStatus": "mcp_client.protocol.surfaces.tasks",
 }
 
 

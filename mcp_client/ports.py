@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from mcp_client.protocol.declaration import ClientCapabilities
-from mcp_client.protocol.elicitation import ElicitationAnswer, FormElicitation, UrlElicitation
 from mcp_client.protocol.errors import Delivery
-from mcp_client.protocol.http_errors import AuthorizationRequiredError
-from mcp_client.protocol.peer_requests import ServerRequest
-from mcp_client.protocol.roots import Root
-from mcp_client.protocol.sampling import SamplingRefused, SamplingRequest, SamplingResult
+from mcp_client.protocol.http.errors import AuthorizationRequiredError
+from mcp_client.protocol.peer.elicitation import ElicitationAnswer, FormElicitation, UrlElicitation
+from mcp_client.protocol.peer.requests import ServerRequest
+from mcp_client.protocol.peer.roots import Root
+from mcp_client.protocol.peer.sampling import SamplingRefused, SamplingRequest, SamplingResult
 
 __all__ = [
     "NO_HANDLERS",

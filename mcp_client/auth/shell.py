@@ -46,7 +46,7 @@ from mcp_client.net.http.httpx_transport import guarded_client
 from mcp_client.net.http.messages import LateHeaders
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import McpError
-from mcp_client.protocol.http_errors import AuthorizationRequiredError
+from mcp_client.protocol.http.errors import AuthorizationRequiredError
 
 __all__ = ["Authorizer", "wall_clock"]
 

@@ -25,7 +25,7 @@ from mcp_client.ports import (
     SendGuard,
 )
 from mcp_client.protocol.dialect import Dialect
-from mcp_client.protocol.http_errors import AuthorizationRequiredError
+from mcp_client.protocol.http.errors import AuthorizationRequiredError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.session.asking import reason_of
 

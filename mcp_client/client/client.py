@@ -13,13 +13,13 @@ from mcp_client.client.skills import SkillSurface
 from mcp_client.client.tools import ToolSurface
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.capabilities import ServerCapabilities
-from mcp_client.protocol.connection import ServerInfo
+from mcp_client.protocol.connection.legacy import ServerInfo
+from mcp_client.protocol.connection.modern import ModernConnection
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.events import ListKind
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.logs import LogLevel, LogMessage
-from mcp_client.protocol.modern_connection import ModernConnection
-from mcp_client.protocol.roots import Root, check_roots
+from mcp_client.protocol.peer.roots import Root, check_roots
 from mcp_client.session import ClientSession, ask
 
 __all__ = ["Client"]

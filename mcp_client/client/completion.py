@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mcp_client.client.surface import Surface
 from mcp_client.ports import SendGuard
-from mcp_client.protocol.completion import (
+from mcp_client.protocol.surfaces.completion import (
     Completion,
     Reference,
     completion_params,

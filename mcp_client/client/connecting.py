@@ -24,7 +24,7 @@ from mcp_client.ports import (
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.errors import CallTimeoutError, ServerGoneError
 from mcp_client.protocol.events import ListKind
-from mcp_client.protocol.http_errors import HttpStatusError
+from mcp_client.protocol.http.errors import HttpStatusError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogMessage
 from mcp_client.session import ClientSession

@@ -12,9 +12,9 @@ from mcp_client.net.endpoint import Endpoint
 from mcp_client.net.http.messages import LateHeaders, Target
 from mcp_client.ports import ClientObserver, Transport
 from mcp_client.protocol.errors import LocalProtocolError
-from mcp_client.protocol.http_errors import AuthorizationRequiredError, HttpStatusError
+from mcp_client.protocol.http.errors import AuthorizationRequiredError, HttpStatusError
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.modern import is_modern_error
+from mcp_client.protocol.modern.metadata import is_modern_error
 
 __all__ = ["HttpKind", "HttpSpec"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mcp_client.net.reactor import TimerHandle
 from mcp_client.ports import SendGuard
-from mcp_client.protocol.caching import CACHEABLE
 from mcp_client.protocol.errors import McpError
-from mcp_client.protocol.subscriptions import SubscriptionFilter
+from mcp_client.protocol.modern.caching import CACHEABLE
+from mcp_client.protocol.modern.subscriptions import SubscriptionFilter
 from mcp_client.session import ClientSession
 from mcp_client.session.streams import NoticeStream
 

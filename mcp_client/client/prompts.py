@@ -11,9 +11,14 @@ from mcp_client.client.surface import Surface
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import LocalProtocolError
-from mcp_client.protocol.items import Quarantined
-from mcp_client.protocol.mrtr import InputRequired
-from mcp_client.protocol.prompts import Prompt, PromptResult, read_prompt, read_prompt_result
+from mcp_client.protocol.modern.mrtr import InputRequired
+from mcp_client.protocol.surfaces.items import Quarantined
+from mcp_client.protocol.surfaces.prompts import (
+    Prompt,
+    PromptResult,
+    read_prompt,
+    read_prompt_result,
+)
 from mcp_client.session import ClientSession
 
 __all__ = ["PromptListing", "PromptSurface"]

@@ -12,12 +12,12 @@ from mcp_client.client.listening import Listener
 from mcp_client.client.rounds import Exchange
 from mcp_client.client.surface import Surface
 from mcp_client.ports import SendGuard
+from mcp_client.protocol.connection.modern import ModernConnection
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import LocalProtocolError
-from mcp_client.protocol.items import Quarantined
-from mcp_client.protocol.modern_connection import ModernConnection
-from mcp_client.protocol.mrtr import InputRequired
-from mcp_client.protocol.resources import (
+from mcp_client.protocol.modern.mrtr import InputRequired
+from mcp_client.protocol.surfaces.items import Quarantined
+from mcp_client.protocol.surfaces.resources import (
     Resource,
     ResourceRead,
     ResourceTemplate,

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import anyio
 
 from mcp_client.ports import SendGuard
-from mcp_client.protocol.caching import CACHEABLE
+from mcp_client.protocol.connection.modern import ModernConnection
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import Delivery, LocalProtocolError, RemoteProtocolError
-from mcp_client.protocol.modern import ResultType, lowered, read_result_type
-from mcp_client.protocol.modern_connection import ModernConnection
-from mcp_client.protocol.modern_errors import InputRefusedError
-from mcp_client.protocol.mrtr import (
+from mcp_client.protocol.modern.caching import CACHEABLE
+from mcp_client.protocol.modern.errors import InputRefusedError
+from mcp_client.protocol.modern.metadata import ResultType, lowered, read_result_type
+from mcp_client.protocol.modern.mrtr import (
     InputRequest,
     InputRequired,
     InputRequiredError,
@@ -22,9 +22,9 @@ from mcp_client.protocol.mrtr import (
     read_input_required,
     retry_params,
 )
-from mcp_client.protocol.peer_requests import Refusal
+from mcp_client.protocol.peer.requests import Refusal
 from mcp_client.protocol.progress import Progress
-from mcp_client.protocol.tasks import TaskShape, read_task
+from mcp_client.protocol.surfaces.tasks import TaskShape, read_task
 from mcp_client.session import ClientSession, ask
 
 __all__ = ["Exchange", "answer_inputs", "check_owner", "continue_exchange", "run_exchange"]

@@ -12,11 +12,11 @@ from mcp_client.client.rounds import check_owner
 from mcp_client.client.surface import Surface
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import LocalProtocolError
-from mcp_client.protocol.extensions import SKILLS
-from mcp_client.protocol.items import Quarantined
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.skills import Skill, check_file, read_file, read_skill
+from mcp_client.protocol.modern.extensions import SKILLS
+from mcp_client.protocol.surfaces.items import Quarantined
+from mcp_client.protocol.surfaces.skills import Skill, check_file, read_file, read_skill
 
 __all__ = ["LoadedSkill", "SkillListing", "SkillSurface"]
 

@@ -15,11 +15,11 @@ from mcp_client.protocol.errors import (
     PeerError,
     RemoteProtocolError,
 )
-from mcp_client.protocol.items import Item, Quarantined
 from mcp_client.protocol.jsonrpc import as_object, canonical, encode
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.mrtr import InputRequired
-from mcp_client.protocol.peer_requests import INVALID_PARAMS
+from mcp_client.protocol.modern.mrtr import InputRequired
+from mcp_client.protocol.peer.requests import INVALID_PARAMS
+from mcp_client.protocol.surfaces.items import Item, Quarantined
 from mcp_client.session import ClientSession
 
 __all__ = ["Listed", "Surface"]

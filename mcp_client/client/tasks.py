@@ -15,10 +15,10 @@ from mcp_client.protocol.errors import (
     LocalProtocolError,
     McpError,
 )
-from mcp_client.protocol.extensions import TASKS
-from mcp_client.protocol.modern_errors import TaskCancelledError
-from mcp_client.protocol.results import ToolResult, read_tool_result
-from mcp_client.protocol.tasks import Task, TaskShape, TaskStatus, ToolTasks, read_task
+from mcp_client.protocol.modern.errors import TaskCancelledError
+from mcp_client.protocol.modern.extensions import TASKS
+from mcp_client.protocol.surfaces.results import ToolResult, read_tool_result
+from mcp_client.protocol.surfaces.tasks import Task, TaskShape, TaskStatus, ToolTasks, read_task
 from mcp_client.session import ClientSession
 
 __all__ = ["TaskSurface"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mcp_client.protocol.http_headers import HeaderMark, HeaderMarkError, read_header_marks
-from mcp_client.protocol.items import Quarantined
+from mcp_client.protocol.connection.modern import ModernConnection
+from mcp_client.protocol.http.headers import HeaderMark, HeaderMarkError, read_header_marks
 from mcp_client.protocol.jsonrpc import as_object, decode
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.modern_connection import ModernConnection
-from mcp_client.protocol.tasks import ToolTasks, read_tool_tasks
-from mcp_client.protocol.tools import Tool, read_tool
+from mcp_client.protocol.surfaces.items import Quarantined
+from mcp_client.protocol.surfaces.tasks import ToolTasks, read_tool_tasks
+from mcp_client.protocol.surfaces.tools import Tool, read_tool
 from mcp_client.session import ClientSession
 
 __all__ = ["ToolReader"]

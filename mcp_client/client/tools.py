@@ -11,13 +11,13 @@ from mcp_client.client.tasks import TaskSurface
 from mcp_client.client.tool_reading import ToolReader
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.declaration import ClientCapabilities
-from mcp_client.protocol.items import Quarantined
-from mcp_client.protocol.modern_errors import HeaderMismatchError
-from mcp_client.protocol.mrtr import InputRequired
+from mcp_client.protocol.modern.errors import HeaderMismatchError
+from mcp_client.protocol.modern.mrtr import InputRequired
 from mcp_client.protocol.progress import Progress
-from mcp_client.protocol.results import ToolResult, read_tool_result
-from mcp_client.protocol.tasks import Task, TaskCreatedError, ToolTasks
-from mcp_client.protocol.tools import Tool
+from mcp_client.protocol.surfaces.items import Quarantined
+from mcp_client.protocol.surfaces.results import ToolResult, read_tool_result
+from mcp_client.protocol.surfaces.tasks import Task, TaskCreatedError, ToolTasks
+from mcp_client.protocol.surfaces.tools import Tool
 from mcp_client.session import ClientSession
 
 __all__ = ["ToolListing", "ToolSurface"]

@@ -10,7 +10,7 @@ from mcp_client.net.http.messages import ExchangeSink, Target
 from mcp_client.net.reactor import Reactor, TimerHandle
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import RemoteProtocolError
-from mcp_client.protocol.http_replies import Headers, header, is_redirect
+from mcp_client.protocol.http.replies import Headers, header, is_redirect
 
 __all__ = ["Getter"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mcp_client.protocol.caching import ResponseCache
 from mcp_client.protocol.eras import EraMemory, Opening
 from mcp_client.protocol.errors import LocalProtocolError
-from mcp_client.protocol.extensions import SKILLS, TASKS, Settings
-from mcp_client.protocol.modern_limits import ModernLimits
+from mcp_client.protocol.modern.caching import ResponseCache
+from mcp_client.protocol.modern.extensions import SKILLS, TASKS, Settings
+from mcp_client.protocol.modern.limits import ModernLimits
 
 __all__ = ["Dialect"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.errors import Delivery
-from mcp_client.protocol.http_errors import AuthorizationRequiredError, SessionLostError
+from mcp_client.protocol.http.errors import AuthorizationRequiredError, SessionLostError
 from mcp_client.protocol.progress import Progress
 from mcp_client.session.renewal import Renewal
 from mcp_client.session.session import ClientSession

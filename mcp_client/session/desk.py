@@ -10,16 +10,16 @@ import anyio
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import Handlers, ServerRequestHandler
 from mcp_client.protocol.declaration import ClientCapabilities
-from mcp_client.protocol.elicitation import (
+from mcp_client.protocol.events import RequestId, RequestReceived, Violation
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.peer.elicitation import (
     CANCEL,
     ElicitationAction,
     FormElicitation,
     UrlElicitation,
     elicitation_result,
 )
-from mcp_client.protocol.events import RequestId, RequestReceived, Violation
-from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.peer_requests import (
+from mcp_client.protocol.peer.requests import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     USER_REJECTED,
@@ -29,8 +29,8 @@ from mcp_client.protocol.peer_requests import (
     ServerRequest,
     read_request,
 )
-from mcp_client.protocol.roots import check_roots, roots_result
-from mcp_client.protocol.sampling import SamplingRefused, SamplingRequest, sampling_result
+from mcp_client.protocol.peer.roots import check_roots, roots_result
+from mcp_client.protocol.peer.sampling import SamplingRefused, SamplingRequest, sampling_result
 from mcp_client.session.rates import RateWindow
 
 __all__ = ["Outcome", "PeerDesk", "Spawn"]

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from mcp_client.ports import SendGuard, Transport
-from mcp_client.protocol.connection import ClientConnection, OutgoingRequest
+from mcp_client.protocol.connection.legacy import ClientConnection, OutgoingRequest
+from mcp_client.protocol.connection.modern import ModernConnection
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.eras import Era
 from mcp_client.protocol.errors import Delivery, HandshakeError
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.modern import DiscoverResult, read_discover
-from mcp_client.protocol.modern_connection import ModernConnection
+from mcp_client.protocol.modern.metadata import DiscoverResult, read_discover
 from mcp_client.protocol.versions import MODERN_VERSION
 from mcp_client.session.opening import find_era
 from mcp_client.session.pending import PendingRequest

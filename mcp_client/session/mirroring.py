@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mcp_client.protocol.http_headers import HeaderMark, mirrored_headers
+from mcp_client.protocol.http.headers import HeaderMark, mirrored_headers
 from mcp_client.protocol.jsonrpc import as_object, decode
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.modern import is_named, name_in
+from mcp_client.protocol.modern.metadata import is_named, name_in
 
 __all__ = ["Mirror"]
 

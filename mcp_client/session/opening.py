@@ -24,14 +24,14 @@ from mcp_client.protocol.errors import (
     ServerGoneError,
     UnsupportedVersionError,
 )
-from mcp_client.protocol.http_errors import AuthorizationRequiredError, HttpStatusError
-from mcp_client.protocol.modern import DiscoverResult, is_modern_error, names_modern
-from mcp_client.protocol.modern_errors import (
+from mcp_client.protocol.http.errors import AuthorizationRequiredError, HttpStatusError
+from mcp_client.protocol.modern.errors import (
     HeaderMismatchError,
     MissingCapabilityError,
     ModernServerError,
     VersionRefusedError,
 )
+from mcp_client.protocol.modern.metadata import DiscoverResult, is_modern_error, names_modern
 from mcp_client.protocol.texts import cut_text
 from mcp_client.protocol.versions import MODERN_VERSION
 

@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard, Transport
-from mcp_client.protocol.connection import ClientConnection, ConnectionState, OutgoingRequest
+from mcp_client.protocol.connection.legacy import (
+    ClientConnection,
+    ConnectionState,
+    OutgoingRequest,
+)
+from mcp_client.protocol.connection.modern import ModernConnection, ModernEvent, ModernState
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.dialect import Dialect
-from mcp_client.protocol.elicitation import UrlElicitationRequiredError
 from mcp_client.protocol.errors import (
     CallCancelledError,
     CallTimeoutError,
@@ -34,16 +38,16 @@ from mcp_client.protocol.events import (
 )
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogLevel
-from mcp_client.protocol.modern import refine_error
-from mcp_client.protocol.modern_connection import ModernConnection, ModernEvent, ModernState
-from mcp_client.protocol.peer_errors import peer_error
-from mcp_client.protocol.peer_requests import Refusal
-from mcp_client.protocol.progress import Progress
-from mcp_client.protocol.subscriptions import (
+from mcp_client.protocol.modern.metadata import refine_error
+from mcp_client.protocol.modern.subscriptions import (
     SubscriptionAcknowledged,
     SubscriptionEnded,
     SubscriptionFilter,
 )
+from mcp_client.protocol.peer.elicitation import UrlElicitationRequiredError
+from mcp_client.protocol.peer.errors import peer_error
+from mcp_client.protocol.peer.requests import Refusal
+from mcp_client.protocol.progress import Progress
 from mcp_client.session.answers import Answers
 from mcp_client.session.bulletin import Bulletin
 from mcp_client.session.copies import copy_error

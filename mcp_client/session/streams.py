@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import anyio
 
-from mcp_client.protocol.subscriptions import SubscriptionFilter
+from mcp_client.protocol.modern.subscriptions import SubscriptionFilter
 from mcp_client.session.pending import PendingRequest
 
 __all__ = ["NoticeStream", "StreamBook"]

@@ -8,8 +8,8 @@ from mcp_client.client import Host
 from mcp_client.ports import ClientObserver
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.modern import SUBSCRIPTION_ID, UNSUPPORTED_VERSION
-from mcp_client.protocol.subscriptions import ACKNOWLEDGED
+from mcp_client.protocol.modern.metadata import SUBSCRIPTION_ID, UNSUPPORTED_VERSION
+from mcp_client.protocol.modern.subscriptions import ACKNOWLEDGED
 from mcp_client.protocol.versions import MODERN_VERSION
 from mcp_client.testing.server import ScriptedRequest, ScriptedServer
 from mcp_client.transports.memory import MemoryTransport

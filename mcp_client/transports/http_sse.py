@@ -26,11 +26,11 @@ from mcp_client.protocol.errors import (
     ServerGoneError,
     UnsupportedVersionError,
 )
-from mcp_client.protocol.http_errors import HttpStatusError
-from mcp_client.protocol.http_limits import HttpTransportLimits
-from mcp_client.protocol.http_replies import EVENT_STREAM, JSON, Headers, failure, media_type
+from mcp_client.protocol.http.errors import HttpStatusError
+from mcp_client.protocol.http.limits import HttpTransportLimits
+from mcp_client.protocol.http.replies import EVENT_STREAM, JSON, Headers, failure, media_type
+from mcp_client.protocol.http.sse import SseBlocks
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.sse import SseBlocks
 
 __all__ = ["HttpSseTransport"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from mcp_client.protocol.errors import McpError, PeerError, ServerGoneError
-from mcp_client.protocol.http_errors import SessionLostError
+from mcp_client.protocol.http.errors import SessionLostError
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.results import read_content
+from mcp_client.protocol.surfaces.results import read_content
 from orchestrator.authority.gate import Gate, Permit
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot

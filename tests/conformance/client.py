@@ -25,11 +25,15 @@ from mcp_client.auth.store import MemoryTokenStore
 from mcp_client.client.authorizing import connect_authorized
 from mcp_client.client.http_source import HttpSpec
 from mcp_client.protocol.dialect import Dialect
-from mcp_client.protocol.elicitation import ElicitationAction, ElicitationAnswer, FormElicitation
 from mcp_client.protocol.eras import Opening
 from mcp_client.protocol.jsonrpc import as_object
-from mcp_client.protocol.sampling import SamplingRefused, SamplingRequest
-from mcp_client.protocol.skills import Skill
+from mcp_client.protocol.peer.elicitation import (
+    ElicitationAction,
+    ElicitationAnswer,
+    FormElicitation,
+)
+from mcp_client.protocol.peer.sampling import SamplingRefused, SamplingRequest
+from mcp_client.protocol.surfaces.skills import Skill
 
 SECONDS = 50
 MODERN = "2026-07-28"

@@ -8,15 +8,11 @@ from contextlib import suppress
 from typing import Any, cast
 
 from mcp_client.protocol.capabilities import ServerCapabilities
-from mcp_client.protocol.completion import read_completion
-from mcp_client.protocol.connection import ClientConnection
-from mcp_client.protocol.content import checked_block
+from mcp_client.protocol.connection.legacy import ClientConnection
 from mcp_client.protocol.declaration import ClientCapabilities
-from mcp_client.protocol.elicitation import required_elicitations
 from mcp_client.protocol.errors import LocalProtocolError, PeerError, RemoteProtocolError
 from mcp_client.protocol.events import PeerViolation, ResponseReceived
-from mcp_client.protocol.http_headers import HeaderMarkError, mirrored_headers, read_header_marks
-from mcp_client.protocol.items import Quarantined
+from mcp_client.protocol.http.headers import HeaderMarkError, mirrored_headers, read_header_marks
 from mcp_client.protocol.jsonrpc import (
     as_object,
     canonical,
@@ -28,23 +24,31 @@ from mcp_client.protocol.jsonrpc import (
 )
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import read_log
-from mcp_client.protocol.modern import (
+from mcp_client.protocol.modern.limits import ModernLimits
+from mcp_client.protocol.modern.metadata import (
     names_modern,
     read_discover,
     read_result_type,
     refine_error,
 )
-from mcp_client.protocol.modern_limits import ModernLimits
-from mcp_client.protocol.mrtr import read_input_required
-from mcp_client.protocol.peer_requests import read_request
+from mcp_client.protocol.modern.mrtr import read_input_required
+from mcp_client.protocol.modern.subscriptions import read_filter, stream_of
+from mcp_client.protocol.peer.elicitation import required_elicitations
+from mcp_client.protocol.peer.requests import read_request
 from mcp_client.protocol.progress import read_progress
-from mcp_client.protocol.prompts import read_prompt, read_prompt_result
-from mcp_client.protocol.resources import read_resource, read_resource_result, read_template
-from mcp_client.protocol.results import read_tool_result
-from mcp_client.protocol.skills import read_skill
-from mcp_client.protocol.subscriptions import read_filter, stream_of
-from mcp_client.protocol.tasks import TaskShape, TaskSupport, read_task, read_tool_tasks
-from mcp_client.protocol.tools import read_tool
+from mcp_client.protocol.surfaces.completion import read_completion
+from mcp_client.protocol.surfaces.content import checked_block
+from mcp_client.protocol.surfaces.items import Quarantined
+from mcp_client.protocol.surfaces.prompts import read_prompt, read_prompt_result
+from mcp_client.protocol.surfaces.resources import (
+    read_resource,
+    read_resource_result,
+    read_template,
+)
+from mcp_client.protocol.surfaces.results import read_tool_result
+from mcp_client.protocol.surfaces.skills import read_skill
+from mcp_client.protocol.surfaces.tasks import TaskShape, TaskSupport, read_task, read_tool_tasks
+from mcp_client.protocol.surfaces.tools import read_tool
 from tests.fuzz.values import value_of
 
 __all__ = ["connection_frames", "json_messages", "readers"]

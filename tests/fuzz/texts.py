@@ -10,16 +10,20 @@ from mcp_client.net.http.encoding import encode_head
 from mcp_client.net.http.errors import RequestRefusedError
 from mcp_client.net.http.limits import HttpLimits
 from mcp_client.net.http.messages import HttpRequest, Target
-from mcp_client.protocol.challenges import (
+from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError
+from mcp_client.protocol.http.challenges import (
     CHALLENGES_MAX,
     PARAMETERS_MAX,
     Challenge,
     read_challenges,
 )
-from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError
-from mcp_client.protocol.http_headers import decode_value, encode_value
+from mcp_client.protocol.http.headers import decode_value, encode_value
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.templates import expand_template, match_template, template_variables
+from mcp_client.protocol.surfaces.templates import (
+    expand_template,
+    match_template,
+    template_variables,
+)
 from mcp_client.protocol.urls import WebAddress, fault_of_file_uri, is_loopback, read_address
 from policies import Policy, PolicyError, PolicyLimits, parse
 

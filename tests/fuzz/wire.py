@@ -11,7 +11,7 @@ from mcp_client.net.http.h1 import Event, ResponseEnd, ResponseHead, ResponsePar
 from mcp_client.net.http.limits import HttpLimits
 from mcp_client.protocol.errors import FrameTooLargeError
 from mcp_client.protocol.framing import LineFramer
-from mcp_client.protocol.sse import SseBlocks, SseDecoder, SseEvent
+from mcp_client.protocol.http.sse import SseBlocks, SseDecoder, SseEvent
 
 __all__ = ["http_responses", "sse_events", "stdio_lines"]
 

@@ -21,7 +21,7 @@ from mcp_client.protocol.errors import (
     RemoteProtocolError,
     ServerGoneError,
 )
-from mcp_client.protocol.http_errors import AuthorizationRequiredError, HttpStatusError
+from mcp_client.protocol.http.errors import AuthorizationRequiredError, HttpStatusError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.testing.http_server import HttpCall, HttpReply, serve_http
 from tests.hostile.raw_server import Evil, RawServer, ok, raw_server, reply_to, tool_text

@@ -32,7 +32,7 @@ from mcp_client import (
     UrlElicitation,
     connect,
 )
-from mcp_client.protocol.content import QUARANTINED
+from mcp_client.protocol.surfaces.content import QUARANTINED
 
 FORM: dict[str, Any] = {
     "message": "who are you",

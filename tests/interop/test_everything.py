@@ -38,7 +38,7 @@ from mcp_client import (
     expand_template,
 )
 from mcp_client.protocol.eras import Opening
-from mcp_client.protocol.tasks import TaskStatus
+from mcp_client.protocol.surfaces.tasks import TaskStatus
 from tests.interop.driving import Expected, Record, Server, drive, judge
 from tests.interop.installing import NODE, PackageSet, version_of
 from tests.interop.running import free_port, serving

@@ -19,10 +19,10 @@ from mcp_client import (
     expand_template,
 )
 from mcp_client.protocol.eras import Opening
-from mcp_client.protocol.extensions import SKILLS, TASKS
-from mcp_client.protocol.modern_errors import SkillVerificationError, TaskCancelledError
-from mcp_client.protocol.skills import Skill
-from mcp_client.protocol.tasks import TaskCreatedError, TaskStatus
+from mcp_client.protocol.modern.errors import SkillVerificationError, TaskCancelledError
+from mcp_client.protocol.modern.extensions import SKILLS, TASKS
+from mcp_client.protocol.surfaces.skills import Skill
+from mcp_client.protocol.surfaces.tasks import TaskCreatedError, TaskStatus
 from mcp_client.testing import RecordingGuard
 from tests.interop.driving import MODERN, Driven, Expected, Record, Server, drive, judge
 from tests.interop.installing import FASTMCP_SKILLS, FASTMCP_TASKS, PackageSet, version_of

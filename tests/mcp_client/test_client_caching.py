@@ -13,7 +13,7 @@ from mcp_client.ports import UNGUARDED
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.eras import Opening
 from mcp_client.protocol.jsonrpc import as_object
-from mcp_client.protocol.modern_errors import HeaderMismatchError
+from mcp_client.protocol.modern.errors import HeaderMismatchError
 from mcp_client.testing import ModernServer, RecordingGuard, ScriptedRequest
 
 

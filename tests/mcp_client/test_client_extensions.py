@@ -19,18 +19,18 @@ from mcp_client.protocol.errors import (
     PeerError,
     RemoteProtocolError,
 )
-from mcp_client.protocol.extensions import SKILLS, TASKS
-from mcp_client.protocol.items import Quarantined
 from mcp_client.protocol.jsonrpc import as_object
-from mcp_client.protocol.modern_errors import (
+from mcp_client.protocol.modern.errors import (
     SkillFault,
     SkillVerificationError,
     TaskCancelledError,
     UndeclaredInputError,
 )
-from mcp_client.protocol.modern_limits import ModernLimits
-from mcp_client.protocol.skills import Skill
-from mcp_client.protocol.tasks import TaskCreatedError, TaskStatus
+from mcp_client.protocol.modern.extensions import SKILLS, TASKS
+from mcp_client.protocol.modern.limits import ModernLimits
+from mcp_client.protocol.surfaces.items import Quarantined
+from mcp_client.protocol.surfaces.skills import Skill
+from mcp_client.protocol.surfaces.tasks import TaskCreatedError, TaskStatus
 from mcp_client.testing import (
     ModernServer,
     RecordingGuard,

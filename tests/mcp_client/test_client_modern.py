@@ -12,21 +12,21 @@ from mcp_client.client import Client, connect
 from mcp_client.ports import NO_HANDLERS, UNGUARDED, Handlers
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.dialect import Dialect
-from mcp_client.protocol.elicitation import (
-    ElicitationAction,
-    ElicitationAnswer,
-    FormElicitation,
-)
 from mcp_client.protocol.eras import Opening
 from mcp_client.protocol.errors import LocalProtocolError, RemoteProtocolError, ServerGoneError
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.logs import LogLevel
-from mcp_client.protocol.modern_errors import (
+from mcp_client.protocol.modern.errors import (
     InputRefusedError,
     UndeclaredInputError,
 )
-from mcp_client.protocol.modern_limits import ModernLimits
-from mcp_client.protocol.mrtr import InputRequiredError
+from mcp_client.protocol.modern.limits import ModernLimits
+from mcp_client.protocol.modern.mrtr import InputRequiredError
+from mcp_client.protocol.peer.elicitation import (
+    ElicitationAction,
+    ElicitationAnswer,
+    FormElicitation,
+)
 from mcp_client.testing import (
     ModernServer,
     RecordingGuard,

@@ -13,7 +13,7 @@ from mcp_client.net.http.h1 import ResponseEnd, ResponseHead, ResponseParser, Vi
 from mcp_client.net.http.limits import HttpLimits
 from mcp_client.net.http.messages import ExchangeSink, HttpRequest
 from mcp_client.ports import UNGUARDED, SendGuard, Ticket as AnyTicket
-from mcp_client.protocol.connection import ClientConnection
+from mcp_client.protocol.connection.legacy import ClientConnection
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
 from mcp_client.protocol.events import Event, InitializeAnswered
 from mcp_client.protocol.framing import LineFramer

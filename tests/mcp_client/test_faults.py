@@ -18,7 +18,11 @@ import pytest
 
 from mcp_client.client import ServerSpec, connect
 from mcp_client.ports import UNGUARDED, Handlers
-from mcp_client.protocol.elicitation import ElicitationAction, ElicitationAnswer, FormElicitation
+from mcp_client.protocol.peer.elicitation import (
+    ElicitationAction,
+    ElicitationAnswer,
+    FormElicitation,
+)
 from mcp_client.testing import ScriptedServer, text_result
 from tests.mcp_client.peer_kit import ELICIT, answer_to
 
@@ -93,8 +97,8 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     "one bad item": (
         "mcp_client/test_client.py::test_a_bad_tool_is_quarantined_with_a_reason_and_the_others_are_listed",
         "mcp_client/test_listing.py::test_bad_entries_are_set_apart_with_reasons_and_the_others_work",
-        "mcp_client/protocol/test_results.py::test_a_malformed_block_is_replaced_where_it_stood_and_harms_no_other",
-        "mcp_client/protocol/test_listed_items.py::test_a_bad_part_of_a_resource_is_set_apart_and_the_others_are_read",
+        "mcp_client/protocol/surfaces/test_results.py::test_a_malformed_block_is_replaced_where_it_stood_and_harms_no_other",
+        "mcp_client/protocol/surfaces/test_listed_items.py::test_a_bad_part_of_a_resource_is_set_apart_and_the_others_are_read",
         "mcp_client/test_client.py::test_a_result_that_is_none_fails_its_call_and_no_other",
         "interaction/test_surfaces.py::test_tools_are_listed_over_pages_and_broken_ones_are_set_apart",
     ),
@@ -111,7 +115,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
         "orchestrator/catalog/test_listing.py::test_every_change_of_a_definition_changes_its_digest",
         "orchestrator/sessions/test_pinning.py::test_what_has_changed_since_it_was_shown_is_a_question",
         "orchestrator/sessions/test_opening.py::test_a_server_that_changed_is_not_started_again",
-        "mcp_client/protocol/test_tools.py::test_any_change_of_a_definition_changes_its_digest",
+        "mcp_client/protocol/surfaces/test_tools.py::test_any_change_of_a_definition_changes_its_digest",
     ),
     "subagents": (
         "orchestrator/authority/test_admission.py::test_no_child_exceeds_its_policy_its_grant_or_what_any_agent_above_may_hand_on",
@@ -151,9 +155,9 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "no server's regular expression runs, no reference is fetched": (
         "mcp_client/test_faults.py::test_regular_expressions_of_a_server_run_nowhere",
-        "mcp_client/protocol/test_listed_items.py::test_references_and_regular_expressions_of_a_schema_stay_words",
+        "mcp_client/protocol/surfaces/test_listed_items.py::test_references_and_regular_expressions_of_a_schema_stay_words",
         "mcp_client/test_server_words.py::test_no_address_that_a_server_names_is_ever_visited",
-        "mcp_client/protocol/test_templates.py::test_a_template_made_to_be_slow_takes_time_in_proportion",
+        "mcp_client/protocol/surfaces/test_templates.py::test_a_template_made_to_be_slow_takes_time_in_proportion",
     ),
     "no lock is held across a request": (
         "mcp_client/test_client.py::test_a_call_that_gets_no_answer_ends_at_its_deadline_while_others_go_on",

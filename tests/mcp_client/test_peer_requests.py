@@ -24,7 +24,7 @@ from mcp_client import (
     SamplingResult,
 )
 from mcp_client.protocol.events import Violation
-from mcp_client.protocol.peer_requests import ServerRequest
+from mcp_client.protocol.peer.requests import ServerRequest
 from mcp_client.testing import RecordingGuard, ScriptedServer
 from tests.mcp_client.kit import RefusalError
 from tests.mcp_client.peer_kit import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_client.ports import Handlers
-from mcp_client.protocol.connection import ClientConnection
+from mcp_client.protocol.connection.legacy import ClientConnection
+from mcp_client.protocol.connection.modern import ModernConnection
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.eras import Era, EraMemory, Opening
@@ -18,12 +19,11 @@ from mcp_client.protocol.errors import (
     UnsupportedVersionError,
 )
 from mcp_client.protocol.events import Violation
-from mcp_client.protocol.http_headers import HeaderMark
+from mcp_client.protocol.http.headers import HeaderMark
 from mcp_client.protocol.jsonrpc import as_object
-from mcp_client.protocol.modern_connection import ModernConnection
-from mcp_client.protocol.modern_errors import HeaderMismatchError, MissingCapabilityError
-from mcp_client.protocol.modern_limits import ModernLimits
-from mcp_client.protocol.subscriptions import SubscriptionFilter
+from mcp_client.protocol.modern.errors import HeaderMismatchError, MissingCapabilityError
+from mcp_client.protocol.modern.limits import ModernLimits
+from mcp_client.protocol.modern.subscriptions import SubscriptionFilter
 from mcp_client.testing import ModernServer, RecordingGuard, ScriptedRequest, ScriptedServer
 from tests.mcp_client.kit import Bench, new_bench, open_bench
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcp_client.protocol.resumption import Resumption
-from mcp_client.protocol.sse import SseDecoder
+from mcp_client.protocol.http.resumption import Resumption
+from mcp_client.protocol.http.sse import SseDecoder
 
 __all__ = ["EventReader"]
 

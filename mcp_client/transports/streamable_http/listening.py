@@ -6,8 +6,8 @@ from mcp_client.net.getting import Getter
 from mcp_client.net.http.errors import ConnectionLostError
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
-from mcp_client.protocol.http_replies import EVENT_STREAM, Headers, media_type
-from mcp_client.protocol.resumption import Resumption
+from mcp_client.protocol.http.replies import EVENT_STREAM, Headers, media_type
+from mcp_client.protocol.http.resumption import Resumption
 from mcp_client.transports.streamable_http.events import EventReader
 from mcp_client.transports.streamable_http.owner import NO_REQUEST, SessionState, StreamOwner
 

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 from mcp_client.net.endpoint import Endpoint, Engine
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import Ticket
-from mcp_client.protocol.http_headers import encode_value
-from mcp_client.protocol.http_limits import HttpTransportLimits
-from mcp_client.protocol.http_replies import EVENT_STREAM, JSON
+from mcp_client.protocol.http.headers import encode_value
+from mcp_client.protocol.http.limits import HttpTransportLimits
+from mcp_client.protocol.http.replies import EVENT_STREAM, JSON
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.versions import MODERN_VERSIONS
 

@@ -16,8 +16,8 @@ from mcp_client.protocol.errors import (
     McpError,
     RemoteProtocolError,
 )
-from mcp_client.protocol.http_errors import HttpStatusError, SessionLostError
-from mcp_client.protocol.http_replies import (
+from mcp_client.protocol.http.errors import HttpStatusError, SessionLostError
+from mcp_client.protocol.http.replies import (
     EVENT_STREAM,
     JSON,
     Headers,
@@ -26,7 +26,7 @@ from mcp_client.protocol.http_replies import (
     media_type,
     read_session_id,
 )
-from mcp_client.protocol.resumption import Resumption
+from mcp_client.protocol.http.resumption import Resumption
 from mcp_client.transports.streamable_http.events import EventReader
 from mcp_client.transports.streamable_http.owner import NO_REQUEST, StreamOwner
 

@@ -19,9 +19,9 @@ from mcp_client.protocol.errors import (
     ServerGoneError,
     UnsupportedVersionError,
 )
-from mcp_client.protocol.http_errors import SessionLostError
-from mcp_client.protocol.http_limits import HttpTransportLimits
-from mcp_client.protocol.http_replies import Headers
+from mcp_client.protocol.http.errors import SessionLostError
+from mcp_client.protocol.http.limits import HttpTransportLimits
+from mcp_client.protocol.http.replies import Headers
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.versions import MODERN_VERSIONS
 from mcp_client.transports.streamable_http.listening import ListeningStream

@@ -23,7 +23,7 @@ from mcp_client.client.authorizing import connect_authorized
 from mcp_client.net.http.engine import HttpEngine
 from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import SILENT
-from mcp_client.protocol.challenges import Challenge
+from mcp_client.protocol.http.challenges import Challenge
 from mcp_client.testing.http_server import HttpCall, HttpReply, HttpServer, serve_http
 
 TOOLS = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}

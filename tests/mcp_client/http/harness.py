@@ -14,7 +14,7 @@ from mcp_client.net.http.engine import HttpEngine
 from mcp_client.net.reactor import Reactor, open_reactor
 from mcp_client.ports import SILENT, ClientObserver, SendGuard
 from mcp_client.protocol.errors import Delivery
-from mcp_client.protocol.http_limits import HttpTransportLimits
+from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.jsonrpc import as_object, decode, encode
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.testing.http_server import (

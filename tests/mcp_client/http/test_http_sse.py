@@ -16,7 +16,7 @@ from mcp_client.protocol.errors import (
     ServerGoneError,
     UnsupportedVersionError,
 )
-from mcp_client.protocol.http_errors import AuthorizationRequiredError, HttpStatusError
+from mcp_client.protocol.http.errors import AuthorizationRequiredError, HttpStatusError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.testing.http_server import HttpCall, HttpReply, serve_http
 from tests.mcp_client.http.harness import RevokedError, result, sse_wired

@@ -12,10 +12,10 @@ from mcp_client import UNGUARDED, Client, HttpSpec, ServerGoneError, connect
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.eras import Opening
 from mcp_client.protocol.errors import McpError, RemoteProtocolError
-from mcp_client.protocol.http_errors import AuthorizationRequiredError, HttpStatusError
+from mcp_client.protocol.http.errors import AuthorizationRequiredError, HttpStatusError
 from mcp_client.protocol.jsonrpc import as_object
-from mcp_client.protocol.modern import SUBSCRIPTION_ID
-from mcp_client.protocol.subscriptions import ACKNOWLEDGED
+from mcp_client.protocol.modern.metadata import SUBSCRIPTION_ID
+from mcp_client.protocol.modern.subscriptions import ACKNOWLEDGED
 from mcp_client.testing.http_server import HttpCall, HttpReply, HttpServer, serve_http
 
 DISCOVERED: Mapping[str, object] = {

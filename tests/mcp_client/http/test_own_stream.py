@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from mcp_client.net.getting import REDIRECTS_MAX
-from mcp_client.protocol.http_errors import SessionLostError
-from mcp_client.protocol.http_limits import HttpTransportLimits
+from mcp_client.protocol.http.errors import SessionLostError
+from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.testing.http_server import HttpCall, HttpReply, serve_http
 from tests.mcp_client.http.harness import (
     Script,

@@ -15,7 +15,7 @@ from mcp_client.protocol.errors import (
     McpError,
     RemoteProtocolError,
 )
-from mcp_client.protocol.http_errors import (
+from mcp_client.protocol.http.errors import (
     AuthorizationRequiredError,
     HttpStatusError,
     SessionLostError,

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
-from mcp_client.protocol.http_errors import HttpStatusError, SessionLostError
-from mcp_client.protocol.http_limits import HttpTransportLimits
+from mcp_client.protocol.http.errors import HttpStatusError, SessionLostError
+from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.jsonrpc import encode
 from mcp_client.testing.http_server import HttpCall, HttpReply
 from tests.mcp_client.http.harness import (

@@ -9,19 +9,23 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mcp_client.protocol.completion import read_completion
-from mcp_client.protocol.content import checked_block
 from mcp_client.protocol.declaration import ClientCapabilities
-from mcp_client.protocol.elicitation import required_elicitations
 from mcp_client.protocol.errors import RemoteProtocolError
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import read_log
-from mcp_client.protocol.peer_requests import read_request
-from mcp_client.protocol.prompts import read_prompt, read_prompt_result
-from mcp_client.protocol.resources import read_resource, read_resource_result, read_template
-from mcp_client.protocol.results import read_tool_result
-from mcp_client.protocol.tools import read_tool
+from mcp_client.protocol.peer.elicitation import required_elicitations
+from mcp_client.protocol.peer.requests import read_request
+from mcp_client.protocol.surfaces.completion import read_completion
+from mcp_client.protocol.surfaces.content import checked_block
+from mcp_client.protocol.surfaces.prompts import read_prompt, read_prompt_result
+from mcp_client.protocol.surfaces.resources import (
+    read_resource,
+    read_resource_result,
+    read_template,
+)
+from mcp_client.protocol.surfaces.results import read_tool_result
+from mcp_client.protocol.surfaces.tools import read_tool
 
 LIMITS = ClientLimits()
 ALL = ClientCapabilities(

@@ -4,7 +4,7 @@ import pytest
 
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.roots import Root, check_roots, roots_result
+from mcp_client.protocol.peer.roots import Root, check_roots, roots_result
 from mcp_client.protocol.urls import WebAddress, read_address
 
 LIMITS = ClientLimits()

@@ -26,17 +26,21 @@ from mcp_client import (
     UrlElicitation,
     connect,
 )
-from mcp_client.protocol.completion import read_completion
-from mcp_client.protocol.content import fault_of_block
-from mcp_client.protocol.elicitation import read_form_elicitation, read_url_elicitation
-from mcp_client.protocol.form_reading import FormFault, read_form
 from mcp_client.protocol.logs import read_log
+from mcp_client.protocol.peer.elicitation import read_form_elicitation, read_url_elicitation
+from mcp_client.protocol.peer.form_reading import FormFault, read_form
+from mcp_client.protocol.peer.sampling import read_sampling
 from mcp_client.protocol.progress import read_progress
-from mcp_client.protocol.prompts import read_prompt, read_prompt_result
-from mcp_client.protocol.resources import read_resource, read_resource_result, read_template
-from mcp_client.protocol.results import read_tool_result
-from mcp_client.protocol.sampling import read_sampling
-from mcp_client.protocol.tools import read_tool
+from mcp_client.protocol.surfaces.completion import read_completion
+from mcp_client.protocol.surfaces.content import fault_of_block
+from mcp_client.protocol.surfaces.prompts import read_prompt, read_prompt_result
+from mcp_client.protocol.surfaces.resources import (
+    read_resource,
+    read_resource_result,
+    read_template,
+)
+from mcp_client.protocol.surfaces.results import read_tool_result
+from mcp_client.protocol.surfaces.tools import read_tool
 from mcp_client.testing import ScriptedRequest, ScriptedServer
 from tests.mcp_client.protocol.wire_schemas import VERSIONS, faults, instances, name_of
 

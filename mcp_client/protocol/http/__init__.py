@@ -1,0 +1,3 @@
+"""What HTTP adds to the protocol: headers, replies, event streams, resumption; no sockets."""
+
+from __future__ import annotations

@@ -1,0 +1,104 @@
+"""The result of `tools/call`, checked by hand, block by block; it interprets nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeGuard
+
+from mcp_client.protocol.errors import Delivery, RemoteProtocolError
+from mcp_client.protocol.jsonrpc import as_object
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.surfaces.content import checked_block
+
+__all__ = ["Blocks", "ToolResult", "read_content", "read_tool_result"]
+
+Blocks: TypeAlias = tuple[Mapping[str, object], ...]
+"""Content blocks as decoded, malformed ones replaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool returned: untrusted.
+
+    Attributes:
+        blocks: the content blocks as decoded; `{"type": "quarantined", "reason": …}` in place of
+            each that is malformed.
+        structured: `structuredContent`, any JSON value; look at `has_structured` first, since
+            null and false are values.
+        has_structured: whether the server sent `structuredContent`.
+        is_error: the tool says that it failed.
+        meta: `_meta`, as decoded.
+    """
+
+    blocks: Blocks
+    structured: object = None
+    has_structured: bool = False
+    is_error: bool = False
+    meta: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by newlines; other blocks are left out."""
+        parts = (block.get("text") for block in self.blocks if block.get("type") == "text")
+        return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def read_tool_result(result: object, limits: ClientLimits, *, server: str = "") -> ToolResult:
+    """Check a decoded result. Raises RemoteProtocolError if it is none; a bad block is replaced."""
+    members, blocks, is_error = _checked(result, limits, server)
+    return ToolResult(
+        blocks=blocks,
+        structured=members.get("structuredContent"),
+        has_structured="structuredContent" in members,
+        is_error=is_error,
+        meta=as_object(members.get("_meta")) or {},
+    )
+
+
+def read_content(
+    result: object, limits: ClientLimits, *, server: str = ""
+) -> tuple[Blocks, object, bool]:
+    """Check a decoded result as `read_tool_result` does; return blocks, structured and is_error.
+
+    For those who make a value of their own of it.
+    """
+    members, blocks, is_error = _checked(result, limits, server)
+    return blocks, members.get("structuredContent"), is_error
+
+
+def _checked(
+    result: object, limits: ClientLimits, server: str
+) -> tuple[Mapping[str, object], Blocks, bool]:
+    members = as_object(result)
+    if members is None:
+        raise _broken("a result is an object", server)
+    # some servers leave `content` out where there is structured content
+    content = members.get("content", [] if "structuredContent" in members else None)
+    if not isinstance(content, list):
+        raise _broken("the content of a result is an array", server)
+    blocks: list[object] = content  # pyright: ignore[reportUnknownVariableType]  # a cast is a call
+    if len(blocks) > limits.content_blocks_max:
+        raise _broken(f"a result has more than {limits.content_blocks_max} blocks", server)
+    is_error = members.get("isError")
+    # null is what some servers write where they mean nothing
+    if is_error is not None and not isinstance(is_error, bool):
+        raise _broken("isError is true or false", server)
+    # one list, and a tuple of it: a generator would be gone on with for each block
+    sound = [block if _is_text(block) else checked_block(block) for block in blocks]
+    return members, tuple(sound), is_error is True
+
+
+def _is_text(block: object) -> TypeGuard[Mapping[str, object]]:
+    """Say at once of nearly all blocks there are that nothing is wrong with them."""
+    members = as_object(block)
+    return (
+        members is not None
+        and members.get("type") == "text"
+        and isinstance(members.get("text"), str)
+        and "annotations" not in members
+    )
+
+
+def _broken(detail: str, server: str) -> RemoteProtocolError:
+    return RemoteProtocolError(detail, server=server, stage="receive", delivery=Delivery.ANSWERED)
