@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from orchestrator.cli.groups import Group
+from orchestrator.cli.mcp_import import import_servers
 from orchestrator.cli.options import json_option, print_json, print_text
 from orchestrator.core.errors import ExitCode
 
@@ -29,6 +30,9 @@ _COLUMNS: Final = ("name", "origin", "state", "digest", "command")
 @click.group(cls=Group, short_help="Look at the configured servers.")
 def mcp() -> None:
     """Look at the configured servers."""
+
+
+mcp.add_command(import_servers)
 
 
 @mcp.command("list", short_help="List the configured servers and how they stand.")

@@ -29,6 +29,7 @@ __all__ = [
     "keep_shown",
     "refuse_shared",
     "replace_json",
+    "replace_text",
 ]
 
 HOME_VARIABLE: Final = "REMIT_HOME"
@@ -192,6 +193,15 @@ def replace_json(path: Path, value: Mapping[str, object]) -> None:
     _replace(path, text.encode("ascii"))
 
 
+def replace_text(path: Path, text: str, *, mode: int | None = None) -> None:
+    """Replace a file by `text`: after a crash the old or the new stands there, whole.
+
+    Without `mode` the file is readable by its owner only. Raises ConfigError if it cannot be
+    written.
+    """
+    _replace(path, text.encode(), mode=mode)
+
+
 def keep_shown(folder: Path, text: str) -> tuple[Path, str]:
     """Write a text that a person has to read, and return its file and the file's SHA-256.
 
@@ -213,7 +223,7 @@ def keep_shown(folder: Path, text: str) -> tuple[Path, str]:
     return path, digest
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, *, mode: int | None = None) -> None:
     temporary: Path | None = None
     try:
         # mkstemp: 0600, and never through a link that was there before.
@@ -222,6 +232,8 @@ def _replace(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
+            if mode is not None:
+                temporary.chmod(mode)
             os.fsync(file.fileno())
         temporary.replace(path)
         _sync_folder(path.parent)
