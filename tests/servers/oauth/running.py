@@ -1,0 +1,179 @@
+"""The two servers on loopback, each at a port of its own, in a thread; it decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+
+from mcp_client.auth.registration import AuthMethod, ClientIdentity
+from mcp_client.auth.requests import Token
+from mcp_client.auth.store import Kept, Stored
+from tests.servers.oauth.apps import Knobs, Resource, Seen, authorization_app, resource_app
+from tests.servers.oauth.realm import Client, Realm, RealmSettings, TokenRecord
+
+__all__ = ["REDIRECT", "Browser", "OAuthWorld", "oauth_world"]
+
+REDIRECT = "http://127.0.0.1:1/cb"
+"""Nobody listens there: the browser of the tests hands the address over instead of visiting it."""
+STOP_SECONDS = 10
+
+
+@dataclass(slots=True, kw_only=True)
+class OAuthWorld:
+    """An authorization server and an MCP server that trusts it, both running.
+
+    Attributes:
+        realm: what the authorization server knows.
+        resource: what the MCP server is doing.
+        issuer_log: what the authorization server saw, once answered.
+        resource_log: the same of the MCP server.
+        issuer_knobs: how the authorization server is to misbehave.
+        resource_knobs: the same of the MCP server.
+    """
+
+    realm: Realm
+    resource: Resource
+    issuer_log: list[Seen] = field(default_factory=list[Seen])
+    resource_log: list[Seen] = field(default_factory=list[Seen])
+    issuer_knobs: Knobs = field(default_factory=Knobs)
+    resource_knobs: Knobs = field(default_factory=Knobs)
+    loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def url(self) -> str:
+        """The MCP server's."""
+        return self.resource.url
+
+    @property
+    def resource_place(self) -> str:
+        """The path of the MCP server's metadata."""
+        return f"/.well-known/oauth-protected-resource{urlsplit(self.url).path}"
+
+    @property
+    def issuer_place(self) -> str:
+        """The path of the authorization server's metadata."""
+        return f"/.well-known/oauth-authorization-server{self.realm.settings.tenant}"
+
+    @property
+    def token_requests(self) -> list[Seen]:
+        """What came to the token endpoint."""
+        path = urlsplit(self.realm.endpoint("token")).path
+        return [seen for seen in self.issuer_log if seen.path == path]
+
+    def calls(self, rpc: str) -> list[Seen]:
+        """What the MCP server got of an MCP method."""
+        return [seen for seen in self.resource_log if seen.rpc == rpc]
+
+    def release(self) -> None:
+        """Let the calls of `hold` go."""
+        assert self.loop is not None
+        self.loop.call_soon_threadsafe(self.resource.release.set)
+
+    def logged_in(
+        self, *, scope: str = "read", ended: bool = False, seconds: float = 0.0
+    ) -> tuple[Stored, TokenRecord]:
+        """Return what a store holds after a login, and the pair.
+
+        `ended`: the access token is not taken any more. `seconds`: from now to the end that the
+        client is told of; 0: it is told of none.
+        """
+        client = Client(client_id="before", redirect_uris=(REDIRECT,))
+        self.realm.register(client)
+        pair = self.realm.grant(client_id="before", scope=scope, resource=self.url)
+        pair.ended = ended
+        identity = ClientIdentity(
+            client_id="before", issuer=self.realm.issuer, method=AuthMethod.NONE
+        )
+        token = Token(
+            access_token=pair.access,
+            refresh_token=pair.refresh,
+            scopes=tuple(scope.split()),
+            expires_at=pair.now() + seconds if seconds else 0.0,
+        )
+        return Stored().with_kept(self.realm.issuer, Kept(client=identity, token=token)), pair
+
+
+class Browser:
+    """A person with a browser who says yes to everything, and is counted."""
+
+    redirect_uri = REDIRECT
+
+    def __init__(self) -> None:
+        self.visited: list[str] = []
+
+    async def visit(self, url: str) -> str:
+        self.visited.append(url)
+        async with httpx.AsyncClient(trust_env=False, timeout=5) as web:
+            answer = await web.get(url)
+        return answer.headers.get("location", f"{REDIRECT}?error=refused")
+
+
+@contextmanager
+def oauth_world(
+    settings: RealmSettings | None = None, *, path: str = "/mcp"
+) -> Generator[OAuthWorld]:
+    """Run both servers as long as the context lasts."""
+    issuer_socket, resource_socket = _listening(), _listening()
+    realm = Realm(settings or RealmSettings(), _origin(issuer_socket))
+    url = f"{_origin(resource_socket)}{path}"
+    world = OAuthWorld(realm=realm, resource=Resource(url=url, realm=realm, issuers=[realm.issuer]))
+    apps = [
+        authorization_app(realm, world.issuer_log, world.issuer_knobs),
+        resource_app(world.resource, world.resource_log, world.resource_knobs),
+    ]
+    servers = [uvicorn.Server(_config(app)) for app in apps]
+    sockets = [issuer_socket, resource_socket]
+
+    async def serve() -> None:
+        world.loop = asyncio.get_running_loop()
+        started.set()
+        await asyncio.gather(
+            *(server.serve(sockets=[each]) for server, each in zip(servers, sockets, strict=True))
+        )
+
+    started = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="oauth", daemon=True)
+    thread.start()
+    try:
+        assert started.wait(STOP_SECONDS)
+        yield world
+    finally:
+        world.release()
+        for server in servers:
+            server.should_exit = True
+        thread.join(STOP_SECONDS)
+        for each in sockets:
+            each.close()
+
+
+def _config(app: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )
+
+
+def _listening() -> socket.socket:
+    made = socket.socket()
+    made.bind(("127.0.0.1", 0))
+    made.listen(128)
+    return made
+
+
+def _origin(listening: socket.socket) -> str:
+    return f"http://127.0.0.1:{listening.getsockname()[1]}"
