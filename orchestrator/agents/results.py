@@ -87,6 +87,8 @@ def _refusal(reason: DenyReason) -> CallOutcome:
             | DenyReason.ASK_UNANSWERED
             | DenyReason.ASK_DECLINED
             | DenyReason.APPROVAL_STALE
+            | DenyReason.APPROVAL_EXPIRED
+            | DenyReason.APPROVAL_USED
             | DenyReason.NO_VIEW
             | DenyReason.NOT_IN_SNAPSHOT
             | DenyReason.BAD_ARGUMENTS
@@ -97,6 +99,7 @@ def _refusal(reason: DenyReason) -> CallOutcome:
             | DenyReason.AGENT_CLOSED
             | DenyReason.PARENT_CLOSED
             | DenyReason.SESSION_CLOSED
+            | DenyReason.SESSION_REPLACED
             | DenyReason.CONFIGURATION_RELOADED
             | DenyReason.SERVER_REMOVED
             | DenyReason.SERVER_DISABLED
@@ -104,8 +107,11 @@ def _refusal(reason: DenyReason) -> CallOutcome:
             | DenyReason.LOGGED_IN
             | DenyReason.LOGGED_OUT
             | DenyReason.DEFINITION_CHANGED
+            | DenyReason.PIN_FORGOTTEN
             | DenyReason.POLICY_CHANGED
+            | DenyReason.LABEL_RAISED
             | DenyReason.BUDGET_SPENT
+            | DenyReason.LEASE_OVER
             | DenyReason.DEADLINE_PASSED
             | DenyReason.PERMIT_SPENT
             | DenyReason.NOT_RECORDED

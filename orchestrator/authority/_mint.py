@@ -19,10 +19,19 @@ class Stamp:
     either. The generations are the ones that the decision was made under, never the present ones.
     """
 
-    __slots__ = ("agent", "link", "link_generation", "policy", "policy_generation", "target")
+    __slots__ = (
+        "agent",
+        "lease_until",
+        "link",
+        "link_generation",
+        "policy",
+        "policy_generation",
+        "target",
+    )
 
     def __init__(self, *, agent: Cell, target: Cell, link: Cell, policy: Cell) -> None:
         self.agent = agent
+        self.lease_until = agent.lease_until
         self.target = target
         self.link = link
         self.link_generation = link.generation
@@ -66,7 +75,10 @@ class Permit:
 
     def lapsed(self) -> DenyReason | None:
         """Return why nothing may go out, or come back, under this permit; None if it may."""
-        return self.stamp.lapsed()
+        reason = self.stamp.lapsed()
+        if reason is None and self._now() > self.stamp.lease_until:
+            return DenyReason.LEASE_OVER
+        return reason
 
     def check(self) -> None:
         """Return if the frame may go out in this very step; raise AuthorityError otherwise."""
@@ -74,7 +86,9 @@ class Permit:
         if reason is None:
             if self._spent:
                 reason = DenyReason.PERMIT_SPENT
-            elif self._now() > self._deadline:
+            elif (now := self._now()) > self.stamp.lease_until:
+                reason = DenyReason.LEASE_OVER
+            elif now > self._deadline:
                 reason = DenyReason.DEADLINE_PASSED
             else:
                 return

@@ -37,6 +37,8 @@ class Gate:
             policy=self._policy,
         )
         reason = stamp.lapsed()
+        if reason is None and self._now() > stamp.lease_until:
+            reason = DenyReason.LEASE_OVER
         if reason is not None:
             raise AuthorityError(
                 f"{capability.ref} is not available any more: {reason.value.replace('_', ' ')}",
@@ -93,6 +95,9 @@ class Gate:
             and approval.policy_generation == stamp.policy_generation
             and approval.definition_digest == capability.ref.digest
             and approval.arguments_digest == arguments_digest
-            and self._now() <= approval.expires
         )
-        return None if fits and approval.use() else DenyReason.APPROVAL_STALE
+        if not fits:
+            return DenyReason.APPROVAL_STALE
+        if self._now() > approval.expires:
+            return DenyReason.APPROVAL_EXPIRED
+        return None if approval.use() else DenyReason.APPROVAL_USED

@@ -6,6 +6,7 @@ again under the same name is another cell, so nothing that held the old one can 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -22,6 +23,8 @@ class CellKind(Enum):
     SESSION = "session"
     AGENT = "agent"
     SERVER = "server"
+    LOGIN = "login"
+    """A credential of a server: definitions that were reached under it stand under its cell."""
     DEFINITION = "definition"
     POLICY = "policy"
 
@@ -43,6 +46,8 @@ class Cell:
         incarnation: unique in the ledger; never used again.
         generation: moves when permits in flight end although the thing lives on.
         reason: why it is dead; None while it is in force. Never goes back to None.
+        lease_until: when it ends by itself, in the seconds of the session's clock; never later than
+            what it stands under.
     """
 
     __slots__ = (
@@ -51,18 +56,27 @@ class Cell:
         "generation",
         "incarnation",
         "kind",
+        "lease_until",
         "name",
         "reason",
         "void_reason",
     )
 
-    def __init__(self, kind: CellKind, name: str, incarnation: int, parent: Cell | None) -> None:
+    def __init__(
+        self,
+        kind: CellKind,
+        name: str,
+        incarnation: int,
+        parent: Cell | None,
+        lease_until: float = math.inf,
+    ) -> None:
         self.kind = kind
         self.name = name
         self.incarnation = incarnation
         self.generation = 0
         self.reason: DenyReason | None = None
         self.void_reason = DenyReason.POLICY_CHANGED
+        self.lease_until = lease_until if parent is None else min(lease_until, parent.lease_until)
         self._parent = parent
         self._children: dict[Cell, None] = {}
 
@@ -126,8 +140,15 @@ class Ledger:
         self._incarnations = 0
         self._flights: dict[Flight, None] = {}
 
-    def open(self, kind: CellKind, name: str, *, under: Cell | None = None) -> Cell:
-        """Return a new cell in force, which dies with `under`.
+    def open(
+        self,
+        kind: CellKind,
+        name: str,
+        *,
+        under: Cell | None = None,
+        lease_until: float = math.inf,
+    ) -> Cell:
+        """Return a new cell in force, which dies with `under`, and outlives no lease of it.
 
         Raises AuthorityError if `under` is dead already: a child that is made while its parent
         ends is never born.
@@ -140,7 +161,7 @@ class Ledger:
                 reason=reason,
             )
         self._incarnations += 1
-        cell = Cell(kind, name, self._incarnations, under)
+        cell = Cell(kind, name, self._incarnations, under, lease_until)
         if under is not None:
             under.adopt(cell)
         return cell

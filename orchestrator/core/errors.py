@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mcp_client.protocol.errors import Delivery
+from orchestrator.core.denials import DENIALS, DenyReason
 
 __all__ = [
     "AuthorityError",
@@ -90,48 +91,6 @@ class ConfigError(RemitError):
         )
 
 
-class DenyReason(Enum):
-    """Why a call was refused: one reason for each cause, never text from a server."""
-
-    # the policy
-    NO_PERMIT = "no_permit"
-    """No rule permits it."""
-    FORBIDDEN = "forbidden"
-    """A rule forbids it."""
-    ASK_UNANSWERED = "ask_unanswered"
-    """A rule asks a person, and none can be asked here."""
-    ASK_DECLINED = "ask_declined"
-    """A person was asked and said no."""
-    APPROVAL_STALE = "approval_stale"
-    """What the person approved is not what is about to happen any more, or was used already."""
-    # the snapshot
-    NO_VIEW = "no_view"
-    """The agent has no admitted snapshot."""
-    NOT_IN_SNAPSHOT = "not_in_snapshot"
-    """The capability is not part of the agent's snapshot."""
-    BAD_ARGUMENTS = "bad_arguments"
-    """The arguments are not a JSON object within bounds."""
-    # the ledger
-    AGENT_CANCELLED = "agent_cancelled"
-    AGENT_CLOSED = "agent_closed"
-    PARENT_CLOSED = "parent_closed"
-    SESSION_CLOSED = "session_closed"
-    CONFIGURATION_RELOADED = "configuration_reloaded"
-    SERVER_REMOVED = "server_removed"
-    SERVER_DISABLED = "server_disabled"
-    SERVER_DISCONNECTED = "server_disconnected"
-    LOGGED_IN = "logged_in"
-    LOGGED_OUT = "logged_out"
-    DEFINITION_CHANGED = "definition_changed"
-    POLICY_CHANGED = "policy_changed"
-    BUDGET_SPENT = "budget_spent"
-    DEADLINE_PASSED = "deadline_passed"
-    PERMIT_SPENT = "permit_spent"
-    """A permit is leave to send once."""
-    NOT_RECORDED = "not_recorded"
-    """The audit record that must precede the byte could not be written."""
-
-
 class AuthorityError(RemitError):
     """A call that may not happen, or whose result may not be delivered.
 
@@ -139,7 +98,7 @@ class AuthorityError(RemitError):
     refusal for a broken connection.
 
     Attributes:
-        reason: the cause.
+        reason: the cause. Where no other `fix` is given, it says how to get back what was lost.
         delivery: what the server may have seen.
         bytes_sent: bytes of the frame that the kernel took; 0 with NOT_SENT.
         rule: the policy rule that decided, `"id" (file:line)`; where none spoke, the permit that
@@ -163,7 +122,7 @@ class AuthorityError(RemitError):
             message,
             code=code,
             why=why,
-            fix=fix,
+            fix=fix or DENIALS[reason].regain,
             exit_code=ExitCode.INPUT_REQUIRED if pending else ExitCode.DENIED,
         )
         self.reason = reason

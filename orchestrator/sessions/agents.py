@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -96,6 +97,8 @@ class OneOffSubagent:
         with anyio.CancelScope() as scope:
             flight = AgentFlight(cell=self.cell, scope=scope)
             self.ledger.depart(flight)
+            left = self.cell.lease_until - self.ports.clock.now()
+            scope.deadline = anyio.current_time() + max(left, 0.0)
             reason = flight.lapsed()
             if reason is not None:  # it ended before it began
                 scope.cancel()
@@ -115,6 +118,8 @@ class OneOffSubagent:
                     prices=self.prices,
                 )
             finally:
+                if self.ports.clock.now() >= self.cell.lease_until:
+                    self.ledger.revoke(self.cell, DenyReason.LEASE_OVER)
                 reason = self.cell.reason
                 self.ledger.arrive(flight)
                 self.close()
@@ -135,6 +140,6 @@ class OneOffSubagent:
         self.ledger.revoke(self.cell, DenyReason.AGENT_CLOSED)
 
 
-def agent_cell(ledger: Ledger, agent: AgentId, under: Cell) -> Cell:
+def agent_cell(ledger: Ledger, agent: AgentId, under: Cell, lease_until: float = math.inf) -> Cell:
     """Open the cell of an agent. Raises AuthorityError if what it stands under has ended."""
-    return ledger.open(CellKind.AGENT, agent, under=under)
+    return ledger.open(CellKind.AGENT, agent, under=under, lease_until=lease_until)

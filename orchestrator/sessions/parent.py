@@ -5,16 +5,17 @@ It reads no file and asks nobody: what it is given has been read, approved and p
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from dataclasses import dataclass
 from typing import Final
 
 import anyio
 
-from mcp_client.client import Host, ServerSource, open_host
+from mcp_client.client import ServerSource, open_host
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.model import Model
 from orchestrator.authority.admission import Ancestor, Grant, Offer, attenuate
@@ -32,15 +33,37 @@ from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.agents import OneOffSubagent, agent_cell
 from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.fleet import ServerFleet
 from orchestrator.sessions.ports import SessionPorts
-from orchestrator.sessions.servers import ServerConnection, ServerState, server_source
+from orchestrator.sessions.servers import (
+    CHANGED_NAMES_MAX,
+    ServerConnection,
+    ServerState,
+    server_source,
+)
 from policies import PolicySet, Principal
 
-__all__ = ["PARENT", "ParentSession"]
+__all__ = ["PARENT", "ParentSession", "Reload"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PARENT: Final = AgentId("parent")
 """The parent's own agent, and the role that a policy calls it by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reload:
+    """What became of a change of configuration. It has happened when this value exists.
+
+    `revocations` are of the servers that are gone or replaced; `started` are the new ones.
+    """
+
+    revocations: tuple[Revocation, ...]
+    started: tuple[ServerConnection, ...]
+
+    async def ready(self) -> None:
+        """Return once each new server has listed what it offers, or has failed."""
+        for connection in self.started:
+            await connection.ready.wait()
 
 
 class ParentSession:
@@ -61,7 +84,6 @@ class ParentSession:
         self._policy = policy
         self._ports = ports
         self._limits = limits
-        self._reach = reach
         self._prices = dict(prices or {})
         self._builtins = {tool.name: tool for tool in builtins}
         self._ledger = Ledger(thread=threading.get_ident)
@@ -76,9 +98,16 @@ class ParentSession:
             limits=limits,
             builtins=self._builtins,
         )
-        self._servers: dict[ServerName, ServerConnection] = {}
-        self._pinned: dict[ServerName, frozenset[str]] = {}
         self._tables: dict[tuple[object, ...], CapabilityTable] = {}
+        self._fleet = ServerFleet(
+            session_cell=self._cell,
+            ledger=self._ledger,
+            broker=self._broker,
+            ports=ports,
+            seconds=limits.call_seconds_max,
+            reach=reach,
+            on_change=self._tables.clear,
+        )
         self._agents: dict[AgentId, OneOffSubagent] = {}
 
     @asynccontextmanager
@@ -94,52 +123,26 @@ class ParentSession:
     @asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:
         async with open_host() as host, anyio.create_task_group() as group:
-            for entry in self._entries:
-                connection = self._open_server(entry, host)
-                group.start_soon(connection.run)
+            self._fleet.begin(self._entries, host, group)
             try:
-                for connection in tuple(self._servers.values()):
+                for connection in self._fleet.connections.values():
                     await connection.ready.wait()
                 yield
             finally:
                 await self._close()
                 group.cancel_scope.cancel()
 
-    def _open_server(self, entry: ServerEntry, host: Host) -> ServerConnection:
-        connection = ServerConnection(
-            entry=entry,
-            reach=self._reach,
-            host=host,
-            seconds=entry.timeout_seconds or self._limits.call_seconds_max,
-            session_cell=self._cell,
-            cell=self._ledger.open(CellKind.SERVER, entry.name, under=self._cell),
-            ledger=self._ledger,
-            broker=self._broker,
-            ports=self._ports,
-            on_change=self._server_changed,
-        )
-        self._servers[entry.name] = connection
-        return connection
-
-    def _server_changed(self, connection: ServerConnection) -> None:
-        self._tables.clear()
-        if connection.listing is not None:
-            known = self._pinned.get(connection.name, frozenset())
-            self._pinned[connection.name] = known & {
-                tool.digest for tool in connection.listing.tools
-            }
-
     @property
     def servers(self) -> Mapping[ServerName, ServerConnection]:
         """Every server by label, whatever its state."""
-        return dict(self._servers)
+        return self._fleet.connections
 
     @property
     def catalog(self) -> Catalog:
         """What the connected servers offer now, pinned or not."""
         return Catalog(
             item.listing
-            for item in self._servers.values()
+            for item in self._fleet.connections.values()
             if item.listing is not None and item.state is ServerState.CONNECTED
         )
 
@@ -153,9 +156,7 @@ class ParentSession:
 
         Without this nothing of a server can be granted (S-45). `names` leaves others out.
         """
-        self._pinned[listing.server] = frozenset(
-            tool.digest for tool in listing.tools if names is None or tool.name in names
-        )
+        self._fleet.show(listing, names)
         self._tables.clear()
 
     # ------------------------------------------------------------------------------- agents
@@ -176,12 +177,14 @@ class ParentSession:
         grant: Grant | None = None,
         budget: Budget | None = None,
         parent: OneOffSubagent | None = None,
+        lease_seconds: float = math.inf,
     ) -> OneOffSubagent:
         """Make a subagent that works once, with a view frozen now.
 
         Its rights are the policy's for its role (its name where no role is given), narrowed by
         `grant` and, if `parent` is an agent, by what that agent and all above it may delegate. A
-        child of an agent without a view has none.
+        child of an agent without a view has none. After `lease_seconds` from now everything of it
+        is over, whatever it does; a child outlives no lease of its parent.
 
         Raises:
             ConfigError: a bad name, a name in use, or a cap on agents or depth.
@@ -200,7 +203,12 @@ class ParentSession:
             model=model,
             budget=budget or Budget(),
             table=table,
-            cell=agent_cell(self._ledger, agent, parent.cell if parent else self._cell),
+            cell=agent_cell(
+                self._ledger,
+                agent,
+                parent.cell if parent else self._cell,
+                self._ports.clock.now() + lease_seconds,
+            ),
             ledger=self._ledger,
             broker=self._broker,
             ports=self._ports,
@@ -275,13 +283,7 @@ class ParentSession:
         return table
 
     def _offers(self) -> Iterable[Offer]:
-        tools = [
-            (connection, tool)
-            for connection in self._servers.values()
-            if connection.state is ServerState.CONNECTED and connection.listing is not None
-            for tool in connection.listing.tools
-            if tool.digest in self._pinned.get(connection.name, frozenset())
-        ]
+        tools = list(self._fleet.shown_tools())
         names = model_names((tool.key for _, tool in tools), builtins=self._builtins)
         for connection, tool in tools:
             yield Offer(
@@ -319,17 +321,44 @@ class ParentSession:
 
         Raises ConfigError if there is no such server.
         """
-        connection = self._servers.get(ServerName(name))
-        if connection is None:
-            raise ConfigError(
-                f"there is no server {name!r}{did_you_mean(name, self._servers)}",
-                code="E-SERVER-UNKNOWN",
-            )
-        flip = self._ledger.revoke(connection.cell, reason)
-        revocation = self._taken_back(flip)
-        connection.close(reason)
+        return self._taken_back(self._fleet.withdraw(name, reason))
+
+    def disable_server(self, name: str) -> Revocation:
+        """Withdraw a server until `enable_server`. Raises ConfigError if there is no such server."""
+        return self.remove_server(name, DenyReason.SERVER_DISABLED)
+
+    def enable_server(self, name: str) -> ServerConnection:
+        """Start a disabled server again and return it; wait for its `ready`.
+
+        It is another incarnation: agents that had the old one get nothing back, new ones are given
+        what was shown of it. Raises ConfigError if there is no such server, or it is not disabled.
+        """
+        connection = self._fleet.enable(name)
+        self._ports.audit.append("server_enabled", {"server": connection.name})
+        return connection
+
+    def reload(self, entries: Sequence[ServerEntry]) -> Reload:
+        """Put another configuration of servers in the place of the present one, by difference.
+
+        When this returns, every capability of a server that is gone, cannot be used or has another
+        configuration is dead; servers with the same one notice nothing. New ones are starting: wait
+        for `Reload.ready`, then show and `admit` what they offer. Entries are approved before.
+        """
+        planned = self._fleet.compare(entries)
+        revocations = tuple(
+            self._taken_back(self._fleet.withdraw(name, reason))
+            for name, reason in planned.gone.items()
+        )
+        self._ports.audit.append(
+            "configuration_reloaded",
+            {
+                "gone": list(planned.gone)[:CHANGED_NAMES_MAX],
+                "started": [entry.name for entry in planned.start][:CHANGED_NAMES_MAX],
+            },
+        )
+        started = self._fleet.start(planned.start)
         self._tables.clear()
-        return revocation
+        return Reload(revocations=revocations, started=started)
 
     def cancel_agent(self, agent: str) -> Revocation:
         """Take back the authority of an agent and of all below it, and stop them.
@@ -355,9 +384,9 @@ class ParentSession:
         self._tables.clear()
         return self._taken_back(self._ledger.void(self._policy_cell, DenyReason.POLICY_CHANGED))
 
-    def close(self) -> Revocation:
+    def close(self, reason: DenyReason = DenyReason.SESSION_CLOSED) -> Revocation:
         """Take everything back. When this returns nothing more goes out, whatever is under way."""
-        return self._taken_back(self._ledger.revoke(self._cell, DenyReason.SESSION_CLOSED))
+        return self._taken_back(self._ledger.revoke(self._cell, reason))
 
     def _taken_back(self, flip: Flip) -> Revocation:
         self._ports.audit.append(
@@ -377,8 +406,4 @@ class ParentSession:
         """Flip first, then end the processes, side by side; shielded, and bounded by the client."""
         self.close()
         with anyio.CancelScope(shield=True):
-            for connection in self._servers.values():
-                connection.close(DenyReason.SESSION_CLOSED)
-            async with anyio.create_task_group() as group:
-                for connection in self._servers.values():
-                    group.start_soon(partial(connection.abort))
+            await self._fleet.close(DenyReason.SESSION_CLOSED)

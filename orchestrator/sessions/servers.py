@@ -35,7 +35,7 @@ from orchestrator.sessions.entries import ServerEntry, ServerTransport, refuse_c
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.remote import http_spec
 
-__all__ = ["ServerConnection", "ServerState", "server_source"]
+__all__ = ["CHANGED_NAMES_MAX", "ServerConnection", "ServerState", "server_source"]
 
 CHANGED_NAMES_MAX: Final = 100
 """Names of changed tools in one record; the others are counted."""
@@ -55,6 +55,11 @@ class ServerState(Enum):
     FAILED = "failed"
     LOST = "lost"
     REMOVED = "removed"
+    DISABLED = "disabled"
+    """Withdrawn by hand; it can be enabled again, as another incarnation."""
+
+
+_WITHDRAWN: Final = frozenset({ServerState.REMOVED, ServerState.DISABLED})
 
 
 @dataclass(kw_only=True)
@@ -99,8 +104,16 @@ class ServerConnection:
         """The host's label."""
         return self.entry.name
 
-    async def run(self) -> None:
-        """Own the connection from its start to its end. Never raises for what a server does."""
+    @property
+    def over(self) -> bool:
+        """True once the owner task has ended: nothing of this incarnation is left."""
+        return self._closed.is_set()
+
+    async def run(self, after: ServerConnection | None = None) -> None:
+        """Own the connection from its start to its end. Never raises for what a server does.
+
+        `after` had the label before: two processes of one entry would meet in its files.
+        """
         observer = WireObserver(
             server=self.name, audit=self.ports.audit, telemetry=self.ports.telemetry
         )
@@ -108,6 +121,8 @@ class ServerConnection:
         cancel = CancelGuard(session=self.session_cell, server=self.cell)
         try:
             with self._scope:
+                if after is not None:
+                    await after.wait_over()
                 await self._connect(observer, guard, cancel)
             # Neither removed nor gone by itself: then a frame could not be finished.
             self._end(_aborted(self.name))
@@ -235,8 +250,13 @@ class ServerConnection:
     def close(self, reason: DenyReason) -> None:
         """Take its authority back, then let the owner task end the process. Synchronous."""
         self.ledger.revoke(self.cell, reason)
-        self.state = ServerState.REMOVED
+        disabled = reason is DenyReason.SERVER_DISABLED
+        self.state = ServerState.DISABLED if disabled else ServerState.REMOVED
         self._scope.cancel()
+
+    async def wait_over(self) -> None:
+        """Return once nothing of this incarnation is left."""
+        await self._closed.wait()
 
     async def abort(self) -> None:
         """End the connection and return once no byte can leave it any more. It then is lost."""
@@ -244,7 +264,7 @@ class ServerConnection:
         await self._closed.wait()
 
     def _end(self, error: Exception) -> None:
-        if self.state is ServerState.REMOVED or self.error is not None:
+        if self.state in _WITHDRAWN or self.error is not None:
             return
         self.state = ServerState.LOST if self.ready.is_set() else ServerState.FAILED
         self.error = _explain(self.name, self.state, error)

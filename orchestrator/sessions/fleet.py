@@ -1,0 +1,221 @@
+"""The servers of one session: opened, withdrawn, enabled anew, replaced by difference; what was shown of them.
+
+It makes no agent and decides nothing; each incarnation of a server has a cell of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+import anyio
+from anyio.abc import TaskGroup
+
+from mcp_client.client import Host, ServerSource
+from orchestrator.authority.ledger import Cell, CellKind, Flip, Ledger
+from orchestrator.broker import Broker
+from orchestrator.catalog.listing import CatalogTool, ServerListing
+from orchestrator.core.errors import ConfigError, DenyReason
+from orchestrator.core.ids import ServerName
+from orchestrator.core.nearest import did_you_mean
+from orchestrator.sessions.entries import EntryState, ServerEntry
+from orchestrator.sessions.ports import SessionPorts
+from orchestrator.sessions.servers import ServerConnection, ServerState
+
+__all__ = ["Difference", "ServerFleet", "difference"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How one configuration of servers stands to the one before, by label.
+
+    `gone` says why for each that may not be spoken to any more; `start` are the entries that are
+    new, or the same label under another configuration. What is in neither goes on untouched.
+    """
+
+    gone: Mapping[ServerName, DenyReason]
+    start: tuple[ServerEntry, ...]
+
+
+def difference(
+    before: Mapping[ServerName, ServerEntry], after: Sequence[ServerEntry]
+) -> Difference:
+    """Compare by digest. An entry that cannot be used takes its server away: it fails closed."""
+    usable = {entry.name: entry for entry in after if entry.state is EntryState.READY}
+    disabled = {entry.name for entry in after if entry.state is EntryState.DISABLED}
+    named = {entry.name for entry in after}
+    gone: dict[ServerName, DenyReason] = {}
+    for name, old in before.items():
+        new = usable.get(name)
+        if new is not None and new.digest == old.digest:
+            continue
+        if name in disabled:
+            gone[name] = DenyReason.SERVER_DISABLED
+        elif name in named:
+            gone[name] = DenyReason.CONFIGURATION_RELOADED
+        else:
+            gone[name] = DenyReason.SERVER_REMOVED
+    start = tuple(entry for name, entry in usable.items() if name not in before or name in gone)
+    return Difference(gone=MappingProxyType(gone), start=start)
+
+
+class ServerFleet:
+    """Every server of a session by label, in its present incarnation.
+
+    `on_change` is told whenever what the servers offer may be another thing.
+    """
+
+    def __init__(
+        self,
+        *,
+        session_cell: Cell,
+        ledger: Ledger,
+        broker: Broker,
+        ports: SessionPorts,
+        seconds: float,
+        reach: Callable[[ServerEntry], ServerSource],
+        on_change: Callable[[], None],
+    ) -> None:
+        self._session_cell = session_cell
+        self._ledger = ledger
+        self._broker = broker
+        self._ports = ports
+        self._seconds = seconds
+        self._reach = reach
+        self._on_change = on_change
+        self._connections: dict[ServerName, ServerConnection] = {}
+        self._retired: list[ServerConnection] = []
+        self._shown: dict[ServerName, frozenset[str]] = {}
+        self._host: Host | None = None
+        self._group: TaskGroup | None = None
+
+    @property
+    def connections(self) -> Mapping[ServerName, ServerConnection]:
+        """Every server by label, whatever its state."""
+        return dict(self._connections)
+
+    def begin(self, entries: Sequence[ServerEntry], host: Host, group: TaskGroup) -> None:
+        """Start these servers side by side, each owned by a task of `group`."""
+        self._host, self._group = host, group
+        for entry in entries:
+            self._open(entry)
+
+    async def close(self, reason: DenyReason) -> None:
+        """End every process, side by side. Shielded by the caller; bounded by the client."""
+        for connection in self._connections.values():
+            connection.close(reason)
+        async with anyio.create_task_group() as group:
+            for connection in (*self._connections.values(), *self._retired):
+                group.start_soon(partial(connection.abort))
+
+    def find(self, name: str) -> ServerConnection:
+        """Return a server by label. Raises ConfigError if there is none."""
+        found = self._connections.get(ServerName(name))
+        if found is None:
+            raise ConfigError(
+                f"there is no server {name!r}{did_you_mean(name, self._connections)}",
+                code="E-SERVER-UNKNOWN",
+            )
+        return found
+
+    # ------------------------------------------------------------------------- what was shown
+
+    def show(self, listing: ServerListing, names: Collection[str] | None) -> None:
+        """Note that a person was shown these definitions; `names` leaves others out."""
+        self._shown[listing.server] = frozenset(
+            tool.digest for tool in listing.tools if names is None or tool.name in names
+        )
+
+    def forget_shown(self, name: ServerName) -> None:
+        """Note that what was shown of a server counts no longer."""
+        self._shown.pop(name, None)
+
+    def shown_tools(self) -> Iterator[tuple[ServerConnection, CatalogTool]]:
+        """Go through what may be granted: listed now, by a connected server, and shown (S-45)."""
+        for connection in self._connections.values():
+            if connection.state is not ServerState.CONNECTED or connection.listing is None:
+                continue
+            shown = self._shown.get(connection.name, frozenset())
+            for tool in connection.listing.tools:
+                if tool.digest in shown:
+                    yield connection, tool
+
+    # ------------------------------------------------------------------------- incarnations
+
+    def withdraw(self, name: str, reason: DenyReason) -> Flip:
+        """Kill a server's cell and all that depends on it, then have its process ended.
+
+        Raises ConfigError if there is no such server.
+        """
+        connection = self.find(name)
+        flip = self._ledger.revoke(connection.cell, reason)
+        connection.close(reason)
+        self._on_change()
+        return flip
+
+    def enable(self, name: str) -> ServerConnection:
+        """Start a server that was disabled, as another incarnation: no old handle reaches it (I4).
+
+        Raises ConfigError if there is no such server, or it was not disabled.
+        """
+        connection = self.find(name)
+        if connection.state is not ServerState.DISABLED:
+            raise ConfigError(
+                f"server {name!r} is not disabled: it is {connection.state.value}",
+                code="E-SERVER-ENABLED",
+            )
+        return self._open(connection.entry)
+
+    def compare(self, entries: Sequence[ServerEntry]) -> Difference:
+        """Return what another configuration would change. Changes nothing.
+
+        A server that was disabled by hand, or was lost, stays as it is under the same entry.
+        """
+        present = {
+            name: item.entry
+            for name, item in self._connections.items()
+            if item.state is not ServerState.REMOVED
+        }
+        return difference(present, entries)
+
+    def start(self, entries: Sequence[ServerEntry]) -> tuple[ServerConnection, ...]:
+        """Start servers of another configuration; each waits for what had its label to end."""
+        return tuple(self._open(entry) for entry in entries)
+
+    def _open(self, entry: ServerEntry) -> ServerConnection:
+        if self._host is None or self._group is None:
+            raise ConfigError(
+                "the session is not running", code="E-SERVER-IDLE", fix="enter `session.running()`"
+            )
+        before = self._connections.get(entry.name)
+        connection = ServerConnection(
+            entry=entry,
+            reach=self._reach,
+            host=self._host,
+            seconds=entry.timeout_seconds or self._seconds,
+            session_cell=self._session_cell,
+            cell=self._ledger.open(CellKind.SERVER, entry.name, under=self._session_cell),
+            ledger=self._ledger,
+            broker=self._broker,
+            ports=self._ports,
+            on_change=self._changed,
+        )
+        if before is not None:
+            if before.entry.digest != entry.digest:
+                self.forget_shown(entry.name)  # it was shown of another configuration
+            self._retired = [item for item in self._retired if not item.over]
+            self._retired.append(before)
+        self._connections[entry.name] = connection
+        self._group.start_soon(connection.run, before)
+        return connection
+
+    def _changed(self, connection: ServerConnection) -> None:
+        self._on_change()
+        # what an obsolete incarnation says changes nothing for its successor (I17)
+        if self._connections.get(connection.name) is connection and connection.listing is not None:
+            known = self._shown.get(connection.name, frozenset())
+            self._shown[connection.name] = known & {
+                tool.digest for tool in connection.listing.tools
+            }
