@@ -6,6 +6,30 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mcp_client.auth.errors import (
+        AuthFault,
+        AuthorizationFailedError,
+        NeedsAuthorizationError,
+    )
+    from mcp_client.auth.flow import (
+        Profile,
+    )
+    from mcp_client.auth.limits import (
+        AuthLimits,
+    )
+    from mcp_client.auth.registration import (
+        ClientSettings,
+    )
+    from mcp_client.auth.settings import (
+        AuthorizationStep,
+        AuthSettings,
+        EnterpriseSettings,
+    )
+    from mcp_client.auth.store import (
+        FileTokenStore,
+        MemoryTokenStore,
+        TokenStore,
+    )
     from mcp_client.client import (
         Client,
         Host,
@@ -22,6 +46,7 @@ if TYPE_CHECKING:
         connect,
         open_host,
     )
+    from mcp_client.client.authorizing import connect_authorized
     from mcp_client.ports import (
         SILENT,
         UNGUARDED,
@@ -142,7 +167,12 @@ __all__ = [
     "DECLINE",
     "SILENT",
     "UNGUARDED",
+    "AuthFault",
+    "AuthLimits",
+    "AuthSettings",
+    "AuthorizationFailedError",
     "AuthorizationRequiredError",
+    "AuthorizationStep",
     "BooleanField",
     "CallCancelledError",
     "CallTimeoutError",
@@ -154,13 +184,16 @@ __all__ = [
     "ClientLimits",
     "ClientObserver",
     "ClientSession",
+    "ClientSettings",
     "Completion",
     "Delivery",
     "Dialect",
     "ElicitationAction",
     "ElicitationAnswer",
+    "EnterpriseSettings",
     "Era",
     "EraMemory",
+    "FileTokenStore",
     "FormElicitation",
     "FrameSink",
     "FrameTooLargeError",
@@ -182,14 +215,17 @@ __all__ = [
     "LogLevel",
     "LogMessage",
     "McpError",
+    "MemoryTokenStore",
     "MissingCapabilityError",
     "ModelPreferences",
     "ModernLimits",
     "ModernServerError",
+    "NeedsAuthorizationError",
     "NumberField",
     "Opening",
     "PeerError",
     "PendingRequest",
+    "Profile",
     "Progress",
     "Prompt",
     "PromptArgument",
@@ -235,6 +271,7 @@ __all__ = [
     "TextField",
     "TextFormat",
     "Ticket",
+    "TokenStore",
     "Tool",
     "ToolListing",
     "ToolResult",
@@ -246,6 +283,7 @@ __all__ = [
     "VersionRefusedError",
     "WebAddress",
     "connect",
+    "connect_authorized",
     "expand_template",
     "harden_process",
     "match_template",
@@ -257,6 +295,19 @@ _ERRORS = "mcp_client.protocol.errors"
 _HTTP_ERRORS = "mcp_client.protocol.http.errors"
 
 _HOMES = {
+    "AuthFault": "mcp_client.auth.errors",
+    "AuthorizationFailedError": "mcp_client.auth.errors",
+    "NeedsAuthorizationError": "mcp_client.auth.errors",
+    "AuthLimits": "mcp_client.auth.limits",
+    "AuthSettings": "mcp_client.auth.settings",
+    "AuthorizationStep": "mcp_client.auth.settings",
+    "EnterpriseSettings": "mcp_client.auth.settings",
+    "ClientSettings": "mcp_client.auth.registration",
+    "Profile": "mcp_client.auth.flow",
+    "FileTokenStore": "mcp_client.auth.store",
+    "MemoryTokenStore": "mcp_client.auth.store",
+    "TokenStore": "mcp_client.auth.store",
+    "connect_authorized": "mcp_client.client.authorizing",
     "AuthorizationRequiredError": _HTTP_ERRORS,
     "BooleanField": "mcp_client.protocol.peer.forms",
     "CANCEL": "mcp_client.protocol.peer.elicitation",

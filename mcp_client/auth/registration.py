@@ -43,6 +43,7 @@ class ClientIdentity:
         method: how it shows who it is.
         private_key: a PEM, for `PRIVATE_KEY_JWT`.
         algorithm: of signatures with that key.
+        redirect_uri: where it was registered to be sent back to; empty if that is not known.
     """
 
     client_id: str
@@ -51,6 +52,11 @@ class ClientIdentity:
     secret: str = field(default="", repr=False)
     private_key: str = field(default="", repr=False)
     algorithm: str = "ES256"
+    redirect_uri: str = ""
+
+    def may_redirect_to(self, uri: str) -> bool:
+        """Whether it is registered with this redirect, as far as is known."""
+        return self.redirect_uri in ("", uri)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

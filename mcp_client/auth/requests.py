@@ -21,6 +21,9 @@ from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
 from mcp_client.auth.flow import Consent, Flow
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.registration import AuthMethod, ClientIdentity
+from mcp_client.protocol.errors import RemoteProtocolError
+from mcp_client.protocol.jsonrpc import as_object, decode
+from mcp_client.protocol.limits import ClientLimits
 
 __all__ = [
     "AssertionFacts",
@@ -44,6 +47,9 @@ TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noq
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
+SUBJECT_CHARS_MAX: Final = 255
+"""Of a subject's name: what OpenID Connect allows."""
+
 _LIMITS: Final = AuthLimits()
 
 
@@ -65,6 +71,8 @@ class Token:
         expires_at: in seconds of the wall clock; 0 if the server does not say.
         refresh_token: empty if there is none, which is never an error.
         scopes: what it is good for, as far as is known.
+        subject: whom it stands for, where the server said so with an ID token; empty otherwise.
+        login: which login it goes back to; see `Grant`.
     """
 
     access_token: str = field(repr=False)
@@ -72,6 +80,8 @@ class Token:
     expires_at: float = 0.0
     refresh_token: str = field(default="", repr=False)
     scopes: tuple[str, ...] = ()
+    subject: str = field(default="", repr=False)
+    login: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +282,7 @@ def read_token(
         expires_at=now + float(cast("float", seconds)) if has_end else 0.0,
         refresh_token=_text(document, "refresh_token", limits),
         scopes=scopes,
+        subject=_subject(_text(document, "id_token", limits)),
     )
 
 
@@ -294,6 +305,24 @@ def _key(client: ClientIdentity) -> ECKey | RSAKey | OKPKey:
         raise AuthorizationFailedError(
             AuthFault.CLIENT_UNKNOWN, "its private key cannot be read"
         ) from None
+
+
+def _subject(id_token: str) -> str:
+    """Return whom an ID token is about; empty if there is none that can be read.
+
+    OpenID Connect Core, 3.1.3.7: what comes from the token endpoint itself, over its TLS, need not
+    be verified once more. It only tells one subject from another: nothing is granted for it.
+    """
+    parts = id_token.split(".")
+    if len(parts) != 3:
+        return ""
+    try:
+        claims = as_object(decode(base64.urlsafe_b64decode(parts[1] + "==="), ClientLimits()))
+    except (RemoteProtocolError, ValueError):
+        return ""
+    subject = None if claims is None else claims.get("sub")
+    # OpenID Connect Core, 2: at most 255 characters
+    return subject if isinstance(subject, str) and len(subject) <= SUBJECT_CHARS_MAX else ""
 
 
 def _to_token_endpoint(flow: Flow, form: Sequence[tuple[str, str]]) -> TokenRequest:

@@ -39,6 +39,7 @@ class AuthSettings:
         dpop: ask for tokens that are bound to a key, and take no others.
         enterprise: for `Profile.ENTERPRISE`.
         assertion: for `Profile.WORKLOAD`: what the platform says of this workload.
+        scopes: what to ask for where the server's challenge does not say.
     """
 
     profile: Profile = Profile.CODE
@@ -47,6 +48,7 @@ class AuthSettings:
     dpop: bool = False
     enterprise: EnterpriseSettings | None = None
     assertion: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
 
 
 class AuthorizationStep(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,6 +17,7 @@ from mcp_client.auth.discovery import UrlRules, read_resource, read_server
 from mcp_client.auth.dpop import ProofKey
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError, NeedsAuthorizationError
 from mcp_client.auth.flow import Consent, Flow, Profile, Stage
+from mcp_client.auth.grants import Grant
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.registration import (
     AuthMethod,
@@ -100,6 +101,8 @@ class Authorizer:
         server: the host's label of the server, for errors.
         limits: the bounds.
         clock: the wall clock.
+        on_change: told what the grant was and what it will be, in the step in which that changes,
+            before anything is sent with it. Must not raise.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class Authorizer:
         server: str = "",
         limits: AuthLimits = _LIMITS,
         clock: Callable[[], float] = wall_clock,
+        on_change: Callable[[Grant | None, Grant | None], object] | None = None,
     ) -> None:
         self._url = server_url
         self._settings = settings
@@ -136,6 +140,7 @@ class Authorizer:
         self._nonce = ""
         self._nonces = 0
         self._step_ups = 0
+        self._on_change = on_change
         self._run: _Run | None = None
 
     # ----------------------------------------------------------------------------- attaching
@@ -179,7 +184,7 @@ class Authorizer:
         if self._key is not None:
             # a token is bound to the key of the process that asked for it
             stored = replace(stored, issuer="")
-        self._stored = stored
+        self._use(stored)
 
     async def renewed(self, error: AuthorizationRequiredError, seen: object) -> None:
         """Get credentials with which a request may be sent again that was turned away with `error`.
@@ -190,25 +195,41 @@ class Authorizer:
         """
         while seen == self.generation:
             if self._run is None:
-                await self._lead(error)
+                await self._lead(partial(self._renew, error))
                 return
             run = self._run
             await run.over.wait()
             if run.error is not None:
                 raise run.error
 
+    async def log_in(self, error: AuthorizationRequiredError) -> None:
+        """Get a new grant, whatever there is: for a person, ask them anew.
+
+        `error` is what the server says to a request without credentials. Raises as `renewed`.
+        """
+        while self._run is not None:
+            await self._run.over.wait()
+        await self._lead(partial(self._granted_anew, error))
+
     async def log_out(self) -> None:
         """Forget the tokens, here in this step and then in the store, whoever else writes there."""
-        self._stored = replace(self._stored.without_tokens(), generation=-1)
+        self._use(replace(self._stored.without_tokens(), generation=-1))
         while True:
             stored = await self._in_thread(partial(self._store.read, self._url))
             if await self._swap(stored.generation, stored.without_tokens()):
                 return
 
-    async def _lead(self, error: AuthorizationRequiredError) -> None:
+    def _use(self, stored: Stored) -> None:
+        """Use from now on what is kept so. Whoever depends on the grant is told first."""
+        before, after = self._stored.grant, stored.grant
+        if before != after and self._on_change is not None:
+            self._on_change(before, after)
+        self._stored = stored
+
+    async def _lead(self, work: Callable[[], Awaitable[None]]) -> None:
         run = self._run = _Run()
         try:
-            await self._renew(error)
+            await work()
         except McpError as failure:
             failure.server = failure.server or self._server
             run.error = failure
@@ -232,13 +253,27 @@ class Authorizer:
             each.token is not None and each.token.refresh_token
             for each in self._stored.kept.values()
         )
-        if self._settings.profile is Profile.CODE and self._step is None and not can_refresh:
-            raise NeedsAuthorizationError(server=self._server)
         self._step_ups += widens
+        try:
+            if self._settings.profile is Profile.CODE and self._step is None and not can_refresh:
+                raise NeedsAuthorizationError(server=self._server)
+            await self._alone(partial(self._authorize, error, widens=widens))
+        except NeedsAuthorizationError:
+            if not widens:  # it is good for nothing any more; one that is too narrow still is
+                self._use(self._stored.without_tokens())
+            raise
+
+    async def _granted_anew(self, error: AuthorizationRequiredError) -> None:
+        if self._settings.profile is Profile.CODE and self._step is None:
+            raise NeedsAuthorizationError(server=self._server)
+        await self._alone(partial(self._authorize, error, widens=False, anew=True))
+
+    async def _alone(self, work: Callable[[int], Awaitable[None]]) -> None:
+        """Do it as the only one, with the generation that it is about; or take what another got."""
         generation = self._stored.generation
         if await self._leased(generation):
             try:
-                await self._authorize(error, generation, widens=widens)
+                await work(generation)
             finally:
                 with anyio.CancelScope(shield=True):
                     release = partial(self._store.release, self._url, self._holder)
@@ -257,22 +292,27 @@ class Authorizer:
                 return True
             stored = await self._in_thread(partial(self._store.read, self._url))
             if stored.generation != generation:
-                self._stored = stored
+                self._use(stored)
                 return False
             await anyio.sleep(self._limits.poll_seconds)
 
     async def _authorize(
-        self, error: AuthorizationRequiredError, generation: int, *, widens: bool
+        self,
+        error: AuthorizationRequiredError,
+        generation: int,
+        *,
+        widens: bool,
+        anew: bool = False,
     ) -> None:
         flow = await self._discovered(self._challenged(error, widens=widens))
         kept = self._stored.of(flow.issuer)
-        token = None if widens else await self._refreshed(flow, kept)
+        token = None if widens or anew else await self._refreshed(flow, kept)
         if token is not None:
             await self._take(flow.renewed(), kept.client, token, generation)
             return
         flow = await self._identified(flow, kept.client)
         flow = await self._agreed(flow)
-        token = await self._granted(flow)
+        token = self._noted(await self._granted(flow), kept, widens=widens)
         client = None if self._settings.client.client_id else flow.known_client
         await self._take(flow.granted(), client, token, generation)
 
@@ -284,6 +324,7 @@ class Authorizer:
             if challenge.scheme in ("bearer", "dpop"):
                 scope = scope or challenge.parameters.get("scope", "")
                 named = named or challenge.parameters.get("resource_metadata", "")
+        scope = scope or " ".join(self._settings.scopes)
         token = self._stored.token
         earlier = token.scopes if widens and token is not None else ()
         flow = Flow(
@@ -335,17 +376,32 @@ class Authorizer:
             if error.fault is not AuthFault.GRANT_REFUSED:
                 raise
             return None
-        # RFC 6749, 6: where no new one comes, the old one stays good
-        return replace(token, refresh_token=token.refresh_token or before.refresh_token)
+        return replace(
+            token,
+            # RFC 6749, 6: where no new one comes, the old one stays good
+            refresh_token=token.refresh_token or before.refresh_token,
+            subject=token.subject or before.subject,
+            login=before.login,
+        )
+
+    def _noted(self, token: Token, kept: Kept, *, widens: bool) -> Token:
+        """Note which login a token goes back to: the one of before, or one of its own."""
+        if self._settings.profile is not Profile.CODE:
+            return replace(token, login=self._settings.profile.value)
+        goes_back = widens and kept.token is not None and kept.token.login
+        return replace(token, login=goes_back or secrets.token_urlsafe(12))
 
     async def _identified(self, flow: Flow, known: ClientIdentity | None) -> Flow:
         redirect = _NOWHERE if self._step is None else self._step.redirect_uri
+        if known is not None and not known.may_redirect_to(redirect):
+            known = None  # the listener is another one than that which was registered
         chosen = choose_client(
             self._settings.client, known, flow.known_server, redirect, flow.scopes
         )
         if isinstance(chosen, RegistrationRequest):
             answer = await self._asker.register(chosen)
             chosen = read_registration(answer, flow.known_server, self._limits)
+            chosen = replace(chosen, redirect_uri=redirect)
         return flow.client_known(chosen)
 
     async def _agreed(self, flow: Flow) -> Flow:
@@ -419,7 +475,7 @@ class Authorizer:
     async def _swap(self, generation: int, new: Stored) -> bool:
         if not await self._in_thread(partial(self._store.swap, self._url, generation, new)):
             return False
-        self._stored = replace(new, generation=generation + 1)
+        self._use(replace(new, generation=generation + 1))
         return True
 
     def _facts(self, flow: Flow) -> AssertionFacts:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
+from mcp_client.auth.grants import Grant
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.registration import AuthMethod, ClientIdentity
 from mcp_client.auth.requests import Token
@@ -65,6 +66,19 @@ class Stored:
     def token(self) -> Token | None:
         """The token in use."""
         return self.of(self.issuer).token
+
+    @property
+    def grant(self) -> Grant | None:
+        """What is known of the token in use; None if there is none."""
+        token = self.token
+        if token is None:
+            return None
+        return Grant(
+            issuer=self.issuer,
+            subject=token.subject,
+            login=token.login,
+            scopes=frozenset(token.scopes),
+        )
 
     def with_kept(self, issuer: str, kept: Kept) -> Stored:
         """Return it with what is now in use; tokens of other issuers are not kept."""
@@ -253,6 +267,7 @@ def _encodable(stored: Stored) -> Mapping[str, object]:
                 "issuer": each.client.issuer,
                 "method": each.client.method.value,
                 "secret": each.client.secret,
+                "redirect_uri": each.client.redirect_uri,
             }
         if each.token is not None:
             entry["token"] = {
@@ -261,6 +276,8 @@ def _encodable(stored: Stored) -> Mapping[str, object]:
                 "expires_at": each.token.expires_at,
                 "refresh_token": each.token.refresh_token,
                 "scopes": list(each.token.scopes),
+                "subject": each.token.subject,
+                "login": each.token.login,
             }
         kept[issuer] = entry
     return {
@@ -299,6 +316,7 @@ def _client(entry: _Reader) -> ClientIdentity | None:
         issuer=part.text("issuer"),
         method=AuthMethod(part.text("method")),
         secret=part.text("secret"),
+        redirect_uri=part.text("redirect_uri"),
     )
 
 
@@ -312,6 +330,8 @@ def _token(entry: _Reader) -> Token | None:
         expires_at=part.number("expires_at"),
         refresh_token=part.text("refresh_token"),
         scopes=part.texts("scopes"),
+        subject=part.text("subject"),
+        login=part.text("login"),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from mcp_client.auth.discovery import UrlRules
+from mcp_client.auth.grants import Grant
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.settings import AuthorizationStep, AuthSettings
 from mcp_client.auth.store import TokenStore
@@ -30,9 +31,10 @@ from mcp_client.protocol.limits import ClientLimits
 from mcp_client.session.asking import reason_of
 
 if TYPE_CHECKING:
+    from mcp_client.auth.shell import Authorizer
     from mcp_client.net.http.engine import HttpEngine
 
-__all__ = ["connect_authorized"]
+__all__ = ["connect_authorized", "connect_with", "open_authorizer"]
 
 _OUR_LIMITS: Final = ClientLimits()
 _AUTH_LIMITS: Final = AuthLimits()
@@ -74,13 +76,56 @@ async def connect_authorized(
     Raises what `connect` raises, NeedsAuthorizationError at once if a person is needed and there is
     no `step`, or AuthorizationFailedError.
     """
+    async with AsyncExitStack() as stack:
+        shared = host or await stack.enter_async_context(open_host())
+        authorizer = await stack.enter_async_context(
+            open_authorizer(
+                spec,
+                guard=guard,
+                settings=settings,
+                store=store,
+                step=step,
+                observer=observer,
+                limits=auth_limits,
+                host=shared,
+            )
+        )
+        yield await stack.enter_async_context(
+            connect_with(
+                authorizer,
+                spec,
+                guard=guard,
+                observer=observer,
+                limits=limits,
+                handlers=handlers,
+                dialect=dialect,
+                host=shared,
+            )
+        )
+
+
+@asynccontextmanager
+async def open_authorizer(
+    spec: HttpSpec,
+    *,
+    guard: SendGuard,
+    settings: AuthSettings,
+    store: TokenStore,
+    host: Host,
+    step: AuthorizationStep | None = None,
+    observer: ClientObserver = SILENT,
+    limits: AuthLimits = _AUTH_LIMITS,
+    on_change: Callable[[Grant | None, Grant | None], object] | None = None,
+) -> AsyncGenerator[Authorizer]:
+    """Yield the credentials of a server, as the store has them; nothing is sent by that.
+
+    See `connect_authorized` for the arguments, and `Authorizer` for `on_change`.
+    """
     # not before a server wants it: programs without authorization load none of it
     from mcp_client.auth.shell import Authorizer
 
-    async with AsyncExitStack() as stack:
-        shared = host or await stack.enter_async_context(open_host())
-        engine = _credential_engine(spec, shared, observer, auth_limits)
-        stack.callback(engine.close)
+    engine = _credential_engine(spec, host, observer, limits)
+    try:
         authorizer = Authorizer(
             spec.url,
             engine=engine,
@@ -89,11 +134,32 @@ async def connect_authorized(
             store=store,
             step=step,
             server=spec.name,
-            limits=auth_limits,
+            limits=limits,
+            on_change=on_change,
         )
         await authorizer.load()
-        authorized = replace(spec, late_headers=authorizer)
-        handled: set[str] = set()
+        yield authorizer
+    finally:
+        engine.close()
+
+
+@asynccontextmanager
+async def connect_with(
+    authorizer: Authorizer,
+    spec: HttpSpec,
+    *,
+    guard: SendGuard,
+    host: Host,
+    observer: ClientObserver = SILENT,
+    limits: ClientLimits = _OUR_LIMITS,
+    cancel_guard: SendGuard | None = None,
+    handlers: Handlers = NO_HANDLERS,
+    dialect: Dialect | None = None,
+) -> AsyncGenerator[Client]:
+    """Connect with the credentials of an authorizer. See `connect_authorized`."""
+    authorized = replace(spec, late_headers=authorizer)
+    handled: set[str] = set()
+    async with AsyncExitStack() as stack:
         while True:
             seen = authorizer.generation
             opening = connect(
@@ -101,9 +167,10 @@ async def connect_authorized(
                 guard=guard,
                 observer=observer,
                 limits=limits,
+                cancel_guard=cancel_guard,
                 handlers=handlers,
                 dialect=dialect,
-                host=shared,
+                host=host,
                 credentials=authorizer,
             )
             try:

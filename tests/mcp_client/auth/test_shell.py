@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
@@ -13,13 +14,15 @@ import pytest
 
 from mcp_client import UNGUARDED, AuthorizationRequiredError, Delivery, HttpSpec
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError, NeedsAuthorizationError
+from mcp_client.auth.grants import GrantChange, compare
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.registration import AuthMethod, ClientIdentity, ClientSettings
 from mcp_client.auth.requests import Token
 from mcp_client.auth.settings import AuthSettings
 from mcp_client.auth.shell import Authorizer
 from mcp_client.auth.store import FileTokenStore, Kept, MemoryTokenStore, Stored, TokenStore
-from mcp_client.client.authorizing import connect_authorized
+from mcp_client.client.authorizing import connect_authorized, open_authorizer
+from mcp_client.client.connecting import open_host
 from mcp_client.net.http.engine import HttpEngine
 from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import SILENT
@@ -466,3 +469,109 @@ async def test_a_client_registered_by_hand_is_not_shown_to_a_second_issuer():
 
     assert caught.value.fault is AuthFault.ISSUER
     assert len(known.forms) == 1
+
+
+async def changes_of(
+    server: HttpServer, store: TokenStore, step: Person | None, *errors: AuthorizationRequiredError
+) -> list[GrantChange]:
+    """What the owner of the credentials is told while they are renewed for these reasons."""
+    told: list[GrantChange] = []
+    async with open_host() as host:
+        opening = open_authorizer(
+            HttpSpec(name="s", url=server.url),
+            guard=UNGUARDED,
+            settings=AuthSettings(),
+            store=store,
+            host=host,
+            step=step,
+            on_change=lambda before, after: told.append(compare(before, after)),
+        )
+        async with opening as made:
+            for error in errors:
+                with suppress(NeedsAuthorizationError):
+                    await made.renewed(error, made.generation)
+    return told
+
+
+async def test_a_renewal_is_told_as_no_change_of_the_grant() -> None:
+    async with world() as (known, server):
+        store = MemoryTokenStore()
+        logged_in(known, store, server)
+        with anyio.fail_after(5):
+            told = await changes_of(server, store, None, challenge())
+
+    assert told == [GrantChange.GAINED]  # it was loaded; the renewal changed nothing
+
+
+async def test_a_wider_scope_is_told_and_one_login_keeps_it() -> None:
+    async with world() as (known, server):
+        store = MemoryTokenStore()
+        wider = challenge(403, error="insufficient_scope", scope="more")
+        with anyio.fail_after(5):
+            told = await changes_of(server, store, Person(known.origin), challenge(), wider)
+
+    assert told == [GrantChange.GAINED, GrantChange.WIDER]
+
+
+async def test_a_refused_refresh_without_a_person_is_told_as_a_loss() -> None:
+    async with world() as (known, server):
+        store = MemoryTokenStore()
+        logged_in(known, store, server)
+        known.refresh_tokens.clear()
+        with anyio.fail_after(5):
+            told = await changes_of(server, store, None, challenge())
+
+    assert told == [GrantChange.GAINED, GrantChange.LOST]
+
+
+async def test_a_scope_that_nobody_can_widen_leaves_the_grant_as_it_is() -> None:
+    async with world() as (known, server):
+        store = MemoryTokenStore()
+        logged_in(known, store, server)
+        wider = challenge(403, error="insufficient_scope", scope="more")
+        with anyio.fail_after(5):
+            told = await changes_of(server, store, None, wider)
+
+    assert told == [GrantChange.GAINED]
+
+
+async def test_a_new_login_asks_though_there_is_a_refresh_token_and_is_another_grant() -> None:
+    async with world() as (known, server):
+        store = MemoryTokenStore()
+        logged_in(known, store, server)
+        person = Person(known.origin)
+        told: list[GrantChange] = []
+        async with open_host() as host:
+            opening = open_authorizer(
+                HttpSpec(name="s", url=server.url),
+                guard=UNGUARDED,
+                settings=AuthSettings(scopes=("configured",)),
+                store=store,
+                host=host,
+                step=person,
+                on_change=lambda before, after: told.append(compare(before, after)),
+            )
+            with anyio.fail_after(5):
+                async with opening as made:
+                    await made.log_in(challenge())
+
+    assert len(person.asked) == 1
+    assert parse_qs(urlsplit(person.asked[0]).query)["scope"] == ["configured"]
+    assert told == [GrantChange.GAINED, GrantChange.OTHER]
+
+
+async def test_a_registration_with_another_redirect_is_not_used_for_this_one() -> None:
+    async with world() as (known, server):
+        store = MemoryTokenStore()
+        first, second = Person(known.origin), Person(known.origin)
+        second.redirect_uri = "http://127.0.0.1:2/cb"
+        with anyio.fail_after(5):
+            for person in (first, first, second):
+                async with authorizer(server, store, person) as made:
+                    await made.log_in(challenge())
+
+    registered = [json.loads(call.body) for call in server.calls if call.path == "/register"]
+    assert [each["redirect_uris"] for each in registered] == [
+        ["http://127.0.0.1:1/cb"],
+        ["http://127.0.0.1:2/cb"],
+    ]
