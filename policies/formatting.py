@@ -34,54 +34,42 @@ _TOKEN: Final = re.compile(
 )
 _BLOCKS: Final = frozenset({"policy", "tests"})
 """Statements whose braces hold statements."""
+_OUTSIDE: Final = frozenset(("policy", "tests", "assert", "include"))
+"""How a statement begins that stands in no block."""
 _STATEMENTS: Final = frozenset(
-    [
-        "default",
-        "role",
-        "set",
-        "sink",
-        "trust",
-        "spawn",
-        "permit",
-        "ask",
-        "forbid",
-        "require",
-        "limit",
-        "oblige",
-        "tests",
-        "assert",
-    ]
+    (
+        *("default", "role", "set", "sink", "trust"),
+        *("permit", "ask", "forbid", "require", "limit", "oblige"),
+    )
 )
-_CASES: Final = frozenset(["allow", "permit", "ask", "deny", "forbid"])
+_CASES: Final = frozenset(("permit", "ask", "forbid"))
 """How a line of a `tests` block begins."""
 _NAMED_NEXT: Final = frozenset(
-    [",", "=", "on", "role", "set", "default", "agent", "policy", "under"]
+    (",", "=", "on", "role", "set", "default", "agent", "policy", "mark", "from", "after", "/")
 )
 """After these a word is a name, though it may look like the start of a statement."""
-_QUALIFIED: Final = frozenset(("for",))
+_QUALIFIED: Final = frozenset(("for", "below"))
 """After these a word is one of the language that begins nothing."""
-_CLAUSES: Final = frozenset(["for", "depth", "when", "unless", "after", "expires"])
+_CLAUSES: Final = frozenset(
+    (
+        *("for", "below", "depth", "surface", "when", "unless", "after", "unknown", "by", "at"),
+        *("rate", "budget", "deadline", "expires", "redact", "mark", "max"),
+    )
+)
+_JOINED: Final = frozenset(("when", "unless", "and", "or", "not", "max", "by", "at"))
+"""After these such a word begins no clause: it is part of the one that they began."""
 _SPACED: Final = frozenset(
-    [
-        "and",
-        "or",
-        "not",
-        "when",
-        "unless",
-        "in",
-        "on",
-        "=",
-        "==",
-        "!=",
-        "<",
-        "<=",
-        ">",
-        ">=",
-        "match",
-        "to",
-    ]
+    ("and", "or", "not", "when", "unless", "in", "on", "only", "host", "cidr", "=")
 )
 """After these an opening parenthesis or bracket stands apart."""
+_SERVER_NEXT: Final = frozenset(
+    (
+        *("on", ",", "call", "read", "get_prompt", "complete", "subscribe", "delegate"),
+        *("sample", "elicit", "list_roots"),
+    )
+)
+"""After these stands a server, which a name clings to."""
+_ANY_SERVER: Final = ("any", "server")
 
 
 @dataclass(slots=True)
@@ -184,38 +172,37 @@ def _opens(statement: Sequence[_Token]) -> bool:
 def _statements(tokens: Sequence[_Token]) -> Iterator[list[_Token]]:
     """Cut the tokens into what stands on lines of its own."""
     current: list[_Token] = []
-    blocks: list[str] = []
-    inline = 0
+    block = ""
+    nested = 0
     for token in tokens:
-        text = token.text
-        if token.kind == "sign" and text == "}" and not inline:
-            if current:
-                yield current
-            yield [token]
-            current = []
-            del blocks[-1:]
-            continue
-        starts = _CASES if blocks[-1:] == ["tests"] else _STATEMENTS
-        if not blocks:
-            starts = _BLOCKS
-        if current and not inline and text in starts and not _continues(current):
+        starts = {"": _OUTSIDE, "tests": _CASES}.get(block, _STATEMENTS)
+        begins = not nested and token.text in starts and not _continues(current)
+        ends = not nested and token.text == "}"
+        if current and (begins or ends):
             yield current
             current = []
         current.append(token)
-        if token.kind == "sign" and text in ("{", "}"):
-            if text == "{" and not inline and current[0].text in _BLOCKS:
-                blocks.append(current[0].text)
-                yield current
-                current = []
-            else:
-                inline += 1 if text == "{" else -1
+        opens = not nested and token.text == "{" and not block and current[0].text in _BLOCKS
+        if opens or ends:
+            block = current[0].text if opens else ""
+            yield current
+            current = []
+        else:
+            nested += _nesting(token)
     if current:
         yield current
 
 
+def _nesting(token: _Token) -> int:
+    """Return by how much a token leads deeper."""
+    if token.kind != "sign":
+        return 0
+    return (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+
+
 def _continues(before: Sequence[_Token]) -> bool:
     """Return True if what follows begins no statement, whatever it looks like."""
-    return before[-1].text in _QUALIFIED or _is_name(before)
+    return bool(before) and (before[-1].text in _QUALIFIED or _is_name(before))
 
 
 def _is_name(before: Sequence[_Token]) -> bool:
@@ -257,14 +244,22 @@ def _clauses(statement: Sequence[_Token]) -> Iterator[list[_Token]]:
     """Cut a statement before each word that begins a clause."""
     current: list[_Token] = []
     nested = 0
-    for token in statement:
-        nested += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-        begins = not nested and token.kind == "word" and token.text in _CLAUSES
-        if current and begins and not _is_name(current):
+    for at, token in enumerate(statement):
+        nested += _nesting(token)
+        if current and not nested and _begins_clause(statement, at):
             yield current
             current = []
         current.append(token)
     yield current
+
+
+def _begins_clause(statement: Sequence[_Token], at: int) -> bool:
+    token = statement[at]
+    if token.kind != "word" or token.text not in _CLAUSES or _is_name(statement[:at]):
+        return False
+    # `when after untrusted` is one clause, and `budget(calls) > 3` is a test
+    tested = token.text == "budget" and statement[at + 1 : at + 2][0].text == "("
+    return not tested and statement[at - 1].text not in _JOINED
 
 
 def _parts(clause: Sequence[_Token], indent: int) -> Iterator[list[_Token]]:
@@ -275,7 +270,7 @@ def _parts(clause: Sequence[_Token], indent: int) -> Iterator[list[_Token]]:
     current: list[_Token] = []
     nested = 0
     for token in clause:
-        nested += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        nested += _nesting(token)
         if current and not nested and _begins_part([token]):
             yield current
             current = []
@@ -307,7 +302,7 @@ def _space_between(tokens: Sequence[_Token], at: int) -> bool:
         return False
     if right.kind == "sign" and right.text == "(":
         return left.kind == "sign" or left.text in _SPACED
-    if right.kind == "names":
-        target = tokens[at - 2].text if at > 1 else ""
-        return right.apart and target != "on" and (target, left.text) != ("any", "server")
+    if right.kind == "names" and left.kind != "sign":
+        before = tokens[at - 2].text if at > 1 else ""
+        return right.apart and before not in _SERVER_NEXT and (before, left.text) != _ANY_SERVER
     return True

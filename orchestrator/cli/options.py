@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
 from orchestrator.core.display import safe_text
 
-__all__ = ["json_option", "print_json", "print_text", "split_pairs"]
+__all__ = [
+    "json_option",
+    "parameters_option",
+    "policy_files",
+    "print_json",
+    "print_text",
+    "split_pairs",
+]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _VALUES_MAX: Final = 1_000
@@ -20,6 +28,23 @@ _VALUES_MAX: Final = 1_000
 def json_option(command: _Command) -> _Command:
     """Add `--json`, handed over as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
+
+
+def policy_files(command: _Command) -> _Command:
+    """Add `FILE...`, handed over as `files`."""
+    path = click.Path(path_type=Path)
+    return click.argument("files", nargs=-1, required=True, metavar="FILE...", type=path)(command)
+
+
+def parameters_option(command: _Command) -> _Command:
+    """Add `--param`, handed over as `parameters`."""
+    return click.option(
+        "--param",
+        "parameters",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What ${NAME} stands for. May be given several times.",
+    )(command)
 
 
 def print_json(value: Mapping[str, object]) -> None:

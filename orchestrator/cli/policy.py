@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 import click
 
-from orchestrator.cli.groups import Group
-from orchestrator.cli.options import json_option, print_json, print_text, split_pairs
+from orchestrator.cli.groups import LazyCommand, LazyGroup
+from orchestrator.cli.options import (
+    json_option,
+    parameters_option,
+    policy_files,
+    print_json,
+    print_text,
+    split_pairs,
+)
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ExitCode
 from orchestrator.core.nearest import did_you_mean
@@ -18,26 +25,23 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "explain", "policy"]
 
-_FILES = click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+_ROOM: Final = "orchestrator.cli.policy"
+
+policy = LazyGroup(
+    "policy",
+    {
+        "check": LazyCommand(f"{_ROOM}:check", "Find what is wrong in policy files."),
+        "explain": LazyCommand(f"{_ROOM}:explain", "Say what a call would be answered, and why."),
+        "fmt": LazyCommand(f"{_ROOM}_layout:fmt", "Write policy files in their one layout."),
+    },
+    short_help="Check policies, explain decisions.",
+    help="Check policies, explain decisions.",
 )
-_PARAMETERS = click.option(
-    "--param",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="What ${NAME} stands for. May be given several times.",
-)
 
 
-@click.group(cls=Group, short_help="Check policies, explain decisions.")
-def policy() -> None:
-    """Check policies, explain decisions."""
-
-
-@policy.command(short_help="Find what is wrong in policy files.")
-@_FILES
-@_PARAMETERS
+@click.command(short_help="Find what is wrong in policy files.")
+@policy_files
+@parameters_option
 @click.option(
     "--servers",
     metavar="FILE",
@@ -80,8 +84,8 @@ def check(
     context.exit(ExitCode.OK.value if report.ok else ExitCode.USAGE.value)
 
 
-@policy.command(short_help="Say what a call would be answered, and by which rule.")
-@_FILES
+@click.command(short_help="Say what a call would be answered, and by which rule.")
+@policy_files
 @click.option("--role", required=True, metavar="ROLE", help="The role of the agent.")
 @click.option("--agent", default="", metavar="AGENT", help="The agent's name.")
 @click.option(
@@ -101,7 +105,7 @@ def check(
     metavar="NAME=VALUE",
     help="An argument: a JSON value, else text. May be given several times.",
 )
-@_PARAMETERS
+@parameters_option
 @json_option
 @click.pass_context
 def explain(
