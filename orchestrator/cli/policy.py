@@ -37,6 +37,7 @@ policy = LazyGroup(
     short_help="Check policies, explain decisions.",
     help="Check policies, explain decisions.",
 )
+"""`remit policy`: its commands, each in a module that is imported when it is called."""
 
 
 @click.command(short_help="Find what is wrong in policy files.")
