@@ -24,6 +24,8 @@ from mcp_client.protocol.limits import ClientLimits
 __all__ = ["Asker"]
 
 _METADATA: Final = (("Accept", "application/json"), ("MCP-Protocol-Version", "2025-11-25"))
+_LATER: Final = frozenset({408, 425, 429})
+"""What a server that is too busy says: it has said nothing about what was asked."""
 _JSON: Final = (("Accept", "application/json"), ("Content-Type", "application/json"))
 _FORM: Final = (
     ("Accept", "application/json"),
@@ -72,7 +74,7 @@ class Asker:
             status, body, _ = await self._send("GET", place, _METADATA, b"")
             if status == 200:
                 return self._document(body, AuthFault.DOCUMENT)
-            if status >= 500:
+            if status >= 500 or status in _LATER:
                 raise AuthorizationFailedError(AuthFault.UNREACHABLE, f"status {status}")
         return None
 
@@ -94,10 +96,12 @@ class Asker:
             status, body, answered = await self._send("POST", request.url, headers, form)
             nonce = answered.get("dpop-nonce", "")
             if nonce and len(nonce) <= self._limits.token_chars_max and self._key is not None:
+                if len(self._nonces) >= self._limits.servers_max:
+                    self._nonces.clear()
                 self._nonces[request.url] = nonce
             if status == 200:
                 return self._document(body, AuthFault.GRANT_UNUSABLE)
-            if status >= 500 or status == 429:
+            if status >= 500 or status in _LATER:
                 raise AuthorizationFailedError(AuthFault.UNREACHABLE, f"status {status}")
             # RFC 9449, 8: the very same request, with the nonce that came with the refusal
             if self._error_in(body) != "use_dpop_nonce" or not nonce or is_last:
@@ -139,12 +143,15 @@ class Asker:
                             # the next wait ends it: httpx's generators must not be left half read
                             is_too_large = True
                             scope.cancel()
-        except TimeoutError as error:
+        except TimeoutError:
             if is_too_large:
                 raise AuthorizationFailedError(AuthFault.DOCUMENT, "it is too large") from None
-            raise AuthorizationFailedError(AuthFault.UNREACHABLE) from error
+            raise AuthorizationFailedError(AuthFault.UNREACHABLE, "it took too long") from None
         except httpx.HTTPError as error:
-            raise AuthorizationFailedError(AuthFault.UNREACHABLE) from error
+            # httpx's error holds the request, and that the credentials: ours beneath it does not
+            raise AuthorizationFailedError(AuthFault.UNREACHABLE) from error.__cause__
+        except httpx.InvalidURL:
+            raise AuthorizationFailedError(AuthFault.URL, "a URL cannot be read") from None
         if is_too_large:
             raise AuthorizationFailedError(AuthFault.DOCUMENT, "it is too large")
         return response.status_code, bytes(received), response.headers

@@ -33,6 +33,16 @@ _OAUTH: Final = "/.well-known/oauth-authorization-server"
 _OPENID: Final = "/.well-known/openid-configuration"
 OFFLINE_ACCESS: Final = "offline_access"
 
+_SPECIAL: Final = tuple(
+    ipaddress.IPv6Network(network)
+    for network in (
+        "::/96",  # RFC 4291, 2.5.5.1: an IPv4 address in disguise
+        "64:ff9b::/96",  # RFC 6052: the same, behind a translator
+        "64:ff9b:1::/48",  # RFC 8215
+        "2002::/16",  # RFC 3056: the same, in a tunnel
+        "fec0::/10",  # RFC 3879: a site's own
+    )
+)
 _LIMITS: Final = AuthLimits()
 
 
@@ -114,19 +124,26 @@ class UrlRules:
 
     def allows_address(self, host: str, address: str) -> bool:
         """Whether a name may stand for an address: to be asked once the name was looked up."""
-        if host.lower() == self.server_host or self.is_local:
+        if host.lower() == self.server_host or (self.is_local and is_loopback(address)):
             return True
         return is_public_address(address)
 
 
 def is_public_address(address: str) -> bool:
-    """Whether a numeric address is one of the public network's."""
+    """Whether a numeric address is one of the public network's.
+
+    An IPv6 address that stands for an IPv4 one is not: a gateway would carry it on to wherever that
+    is, and no authorization server needs it.
+    """
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
+        elif any(found in network for network in _SPECIAL):
+            return False
     return found.is_global and not found.is_multicast
 
 
@@ -178,7 +195,10 @@ def default_server(server_url: str) -> ServerMetadata:
 
 def resource_covers(resource: str, server_url: str) -> bool:
     """Whether a resource's identifier is the configured URL, or one above it at the same origin."""
-    ours, theirs = urlsplit(server_url), urlsplit(resource)
+    try:
+        ours, theirs = urlsplit(server_url), urlsplit(resource)
+    except ValueError:
+        return False
     if (ours.scheme, ours.netloc.lower()) != (theirs.scheme.lower(), theirs.netloc.lower()):
         return False
     if theirs.query and theirs.query != ours.query:
@@ -196,9 +216,13 @@ def read_resource(
     servers = _texts(document, "authorization_servers", rules.limits.servers_max)
     if not servers:
         raise AuthorizationFailedError(AuthFault.DOCUMENT, "no authorization server is named")
+    issuers = tuple(rules.check(server) for server in servers)
+    if any("?" in issuer for issuer in issuers):
+        # RFC 8414, 2: its metadata would be that of the issuer without the query
+        raise AuthorizationFailedError(AuthFault.URL, "an issuer has a query")
     return ResourceMetadata(
         resource=resource,
-        authorization_servers=tuple(rules.check(server) for server in servers),
+        authorization_servers=issuers,
         scopes_supported=_texts(document, "scopes_supported", rules.limits.scopes_max) or (),
     )
 

@@ -17,6 +17,8 @@ class AuthLimits:
     """One URL that is discovered or redirected to: what common servers and proxies take."""
     token_chars_max: int = 16_384
     """One token, code or secret: what fits into a request's head."""
+    token_seconds_max: float = 10 * 366 * 86_400.0
+    """How long a token may be said to be good: more is taken for no end at all."""
     scopes_max: int = 256
     """Scopes of one request: a list of all that a large service has."""
     servers_max: int = 16

@@ -140,8 +140,13 @@ def read_redirect(url: str, consent: Consent, limits: AuthLimits = _LIMITS) -> M
 
     Raises AuthorizationFailedError if it came elsewhere, or said one thing twice.
     """
-    ours, theirs = urlsplit(consent.redirect_uri), urlsplit(url)
-    if len(url) > limits.url_chars_max or ours[:3] != theirs[:3]:
+    if len(url) > limits.url_chars_max:
+        raise AuthorizationFailedError(AuthFault.STATE, "the answer is too long")
+    try:
+        ours, theirs = urlsplit(consent.redirect_uri), urlsplit(url)
+    except ValueError:
+        raise AuthorizationFailedError(AuthFault.STATE, "the answer is no URL") from None
+    if ours[:3] != theirs[:3]:
         raise AuthorizationFailedError(AuthFault.STATE, "the answer came elsewhere")
     pairs = parse_qsl(theirs.query, keep_blank_values=True)
     found = dict(pairs)
@@ -272,7 +277,9 @@ def read_token(
     seconds = document.get("expires_in")
     if isinstance(seconds, str) and seconds.isdecimal() and len(seconds) < 12:
         seconds = int(seconds)  # some servers send a text
-    has_end = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    # a number without end, or past all bounds, is no time
+    has_end = is_number and 0 < cast("float", seconds) <= limits.token_seconds_max
     scopes = tuple(_text(document, "scope", limits).split()) or asked
     if len(scopes) > limits.scopes_max:
         raise AuthorizationFailedError(AuthFault.GRANT_UNUSABLE, "it has too many scopes")

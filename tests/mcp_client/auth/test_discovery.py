@@ -144,9 +144,24 @@ def test_a_name_that_stands_for_a_private_address_is_not_connected_to():
     assert RULES.allows_address("as.example", "1.1.1.1")
     assert RULES.allows_address("mcp.example", "192.168.1.1")
     assert LOCAL.allows_address("as.example", "127.0.0.1")
+    assert not LOCAL.allows_address("as.example", "169.254.169.254")
 
 
-@pytest.mark.parametrize("address", ["224.0.0.1", "::1", "0.0.0.0", "not an address"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "224.0.0.1",
+        "::1",
+        "0.0.0.0",
+        "not an address",
+        "::7f00:1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a00:1",
+        "2002:a9fe:a9fe::1",
+        "fec0::1",
+    ],
+)
 def test_special_addresses_are_not_public(address: str):
     assert not is_public_address(address)
 

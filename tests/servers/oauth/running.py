@@ -73,6 +73,15 @@ class OAuthWorld:
         """What the MCP server got of an MCP method."""
         return [seen for seen in self.resource_log if seen.rpc == rpc]
 
+    def reset(self) -> None:
+        """Forget what was seen and how to misbehave; tokens and clients stay."""
+        for log in (self.issuer_log, self.resource_log):
+            log.clear()
+        for knobs in (self.issuer_knobs, self.resource_knobs):
+            for each in (knobs.replies, knobs.changes, knobs.before):
+                each.clear()
+        self.resource.issuers[:] = [self.realm.issuer]
+
     def release(self) -> None:
         """Let the calls of `hold` go."""
         assert self.loop is not None
