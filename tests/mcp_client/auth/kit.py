@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
-from mcp_client.protocol.http.challenges import Challenge
-
 from mcp_client import UNGUARDED, AuthorizationRequiredError
 from mcp_client.auth.discovery import UrlRules
 from mcp_client.auth.limits import AuthLimits
@@ -16,6 +14,7 @@ from mcp_client.auth.store import MemoryTokenStore, TokenStore
 from mcp_client.net.http.engine import HttpEngine
 from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import SILENT
+from mcp_client.protocol.http.challenges import Challenge
 
 __all__ = ["authorizing", "turned_away"]
 

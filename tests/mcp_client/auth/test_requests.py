@@ -310,3 +310,10 @@ def _public(proof: str) -> ECKey:
     head = proof.partition(".")[0]
     header = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
     return ECKey.import_key(header["jwk"])
+
+
+@pytest.mark.parametrize("seconds", [1e999, 10**30, -1, 0, True, "9" * 12, "x"])
+def test_a_time_that_is_none_is_no_end(seconds: object):
+    document = {"access_token": "t", "token_type": "Bearer", "expires_in": seconds}
+
+    assert read_token(document, now=5.0, asked=()).expires_at == 0.0
