@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard, Transport
 from mcp_client.protocol.connection.legacy import ClientConnection, ConnectionState, OutgoingRequest
-from mcp_client.protocol.connection.modern import ModernConnection, ModernEvent, ModernState
+from mcp_client.protocol.connection.modern import ModernConnection, ModernState
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.errors import (
@@ -17,31 +17,17 @@ from mcp_client.protocol.errors import (
     Delivery,
     LocalProtocolError,
     McpError,
-    RemoteProtocolError,
     ServerGoneError,
 )
 from mcp_client.protocol.events import (
-    ErrorReceived,
-    Event,
-    HandshakeFailed,
-    InitializeAnswered,
-    NotificationReceived,
-    PeerViolation,
     RequestId,
-    RequestReceived,
-    ResponseReceived,
     Violation,
 )
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogLevel
-from mcp_client.protocol.modern.metadata import refine_error
 from mcp_client.protocol.modern.subscriptions import (
-    SubscriptionAcknowledged,
-    SubscriptionEnded,
     SubscriptionFilter,
 )
-from mcp_client.protocol.peer.elicitation import UrlElicitationRequiredError
-from mcp_client.protocol.peer.errors import peer_error
 from mcp_client.protocol.peer.requests import Refusal
 from mcp_client.protocol.progress import Progress
 from mcp_client.session.answers import Answers
@@ -54,9 +40,10 @@ from mcp_client.session.mirroring import Mirror
 from mcp_client.session.notices import Notice
 from mcp_client.session.pending import PendingRequest
 from mcp_client.session.progressing import ProgressBook, Progressing
+from mcp_client.session.receiving import Receiver
 from mcp_client.session.renewal import Renewal
 from mcp_client.session.streams import NoticeStream, StreamBook
-from mcp_client.session.tally import Tally, malformed_answer
+from mcp_client.session.tally import Tally
 
 __all__ = ["ClientSession"]
 
@@ -119,6 +106,13 @@ class ClientSession:
         self._entries: dict[int, PendingRequest] = {}
         self._progressing = ProgressBook(self.limits)
         self._tally = Tally(self.limits, server=server)
+        self._receiver = Receiver(
+            self,
+            self._entries,
+            self._progressing,
+            self._tally,
+            is_full=lambda: self._answers.full,
+        )
         self._lost: Exception | None = None
         self._deadlines = Deadlines(reactor, self._entries, self._expire)
         self.handshake = Handshake(
@@ -334,13 +328,7 @@ class ClientSession:
         Raises RemoteProtocolError once the server's noise is over its bound: the connection is
         over then, and its transport ends the server.
         """
-        for event in self.connection.receive(frame, within):
-            if type(event) is ResponseReceived:
-                pending = self._awaiting(event.request_id, within)
-                if pending is not None:
-                    self._answered(pending, event.result)
-            else:
-                self._handle(event, within)
+        self._receiver.take(frame, within)
 
     def connection_lost(self, error: Exception) -> None:
         """End every pending request with a copy of `error` that carries its own delivery."""
@@ -357,106 +345,7 @@ class ClientSession:
         if self.on_lost is not None:
             self.on_lost()
 
-    # ------------------------------------------------------------------------------ incoming
-
-    def _answered(self, pending: PendingRequest, result: object) -> None:
-        if isinstance(self.connection, ModernConnection):
-            try:
-                self.connection.check_result(pending.method, result)
-            except RemoteProtocolError as error:
-                pending.delivery = Delivery.ANSWERED
-                pending.fail(error)
-                return
-        pending.succeed(result)
-
-    def _handle(self, event: Event | ModernEvent, within: int | None) -> None:
-        match event:
-            case ErrorReceived():
-                self._error_received(event, within)
-            case NotificationReceived():
-                self._notification_received(event)
-            case RequestReceived():
-                self._request_received(event)
-            case PeerViolation():
-                self._violation(event, within)
-            case InitializeAnswered():
-                self.handshake.initialized(self._entries[event.request_id], event.result)
-            case HandshakeFailed():
-                self._entries[event.request_id].fail(event.error)
-            case SubscriptionAcknowledged():
-                self.streams.acknowledge(event.request_id, event.granted)
-            case SubscriptionEnded():
-                pending = self._awaiting(event.request_id, within)
-                if pending is not None:
-                    pending.succeed({})
-            case ResponseReceived():
-                raise AssertionError("handled by frame_received")
-
-    def _awaiting(
-        self, request_id: RequestId | None, within: int | None = None
-    ) -> PendingRequest | None:
-        """Return who waits for an answer; count one for which nobody does."""
-        if within is not None and request_id != within:
-            self._tally.count(Violation.FOREIGN_STREAM)
-            return None
-        pending = self._entries.get(request_id) if isinstance(request_id, int) else None
-        if pending is not None:
-            if pending.delivery is not Delivery.NOT_SENT:
-                return pending
-            self._tally.count(Violation.UNSENT_REQUEST)
-        elif isinstance(request_id, int) and 0 < request_id <= self.connection.last_id:
-            self._tally.count(Violation.LATE_ANSWER)
-            self.observer.answer_dropped(request_id)
-        else:
-            self._tally.count(Violation.UNKNOWN_ID)
-        return None
-
-    def _error_received(self, event: ErrorReceived, within: int | None) -> None:
-        pending = self._awaiting(event.request_id, within)
-        if pending is not None:
-            error = peer_error(
-                event,
-                pending.method,
-                self.connection.negotiated,
-                self.limits,
-                server=self.server,
-            )
-            if isinstance(self.connection, ModernConnection):
-                error = refine_error(error, self.limits, self.bounds)
-            if isinstance(error, UrlElicitationRequiredError):
-                self.desk.expect_visits(error.elicitations)
-            pending.reject(error)
-
-    def _notification_received(self, event: NotificationReceived) -> None:
-        match event.method:
-            case "notifications/progress":
-                violation = self._progress_received(event.params)
-            case "notifications/cancelled":
-                violation = self.desk.withdraw(event.params.get("requestId"))
-            case "notifications/elicitation/complete":
-                violation = self.desk.visited(event.params.get("elicitationId"))
-            case _:
-                violation = self.bulletin.take(event.method, event.params)
-        self._tally.count(violation)
-
-    def _progress_received(self, params: Mapping[str, object]) -> Violation | None:
-        found = self._progressing.take(params, self.reactor.now())
-        if found is None:
-            return Violation.UNKNOWN_PROGRESS
-        entry, progress = found
-        try:
-            entry.tell(progress)
-        except Exception as error:  # noqa: BLE001  # it ends the request of whoever handed it in
-            entry.pending.fail(error)
-            self.cancel(entry.pending, guard=self.cancel_guard, reason="given up")
-        return None
-
-    def _request_received(self, event: RequestReceived) -> None:
-        if self._answers.full:
-            violation: Violation | None = Violation.TOO_MANY_REQUESTS
-        else:
-            violation = self.desk.take(event, self.connection.negotiated)
-        self._tally.count(violation)
+    # ------------------------------------------------------------------------------ outgoing
 
     def _frame_answer(self, request_id: RequestId, outcome: Outcome) -> bytes:
         if isinstance(outcome, Refusal):
@@ -465,19 +354,6 @@ class ClientSession:
 
     def _send_answer(self, frame: bytes, notice: Notice) -> bool:
         return self._send_notice(frame, self.guard, notice)
-
-    def _violation(self, event: PeerViolation, within: int | None) -> None:
-        self._tally.count(event.kind)
-        if event.request_id is not None:
-            pending = self._awaiting(event.request_id, within)
-            if pending is not None:
-                pending.fail(malformed_answer(event, self.server))
-        error = self._tally.too_much()
-        if error is not None:
-            self.connection_lost(error)
-            raise error  # so that the transport ends the server too
-
-    # ------------------------------------------------------------------------------ outgoing
 
     def _send_notice(self, frame: bytes, guard: SendGuard, notice: Notice) -> bool:
         try:
