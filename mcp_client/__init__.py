@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         InputRequired,
         InputRequiredError,
     )
+    from mcp_client.protocol.owners import Owner
     from mcp_client.protocol.peer.elicitation import (
         CANCEL,
         DECLINE,
@@ -223,6 +224,7 @@ __all__ = [
     "NeedsAuthorizationError",
     "NumberField",
     "Opening",
+    "Owner",
     "PeerError",
     "PendingRequest",
     "Profile",
@@ -401,6 +403,7 @@ _HOMES = {
     "Era": "mcp_client.protocol.eras",
     "EraMemory": "mcp_client.protocol.eras",
     "Opening": "mcp_client.protocol.eras",
+    "Owner": "mcp_client.protocol.owners",
     "HeaderMismatchError": "mcp_client.protocol.modern.errors",
     "InputRefusedError": "mcp_client.protocol.modern.errors",
     "MissingCapabilityError": "mcp_client.protocol.modern.errors",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
@@ -120,7 +120,7 @@ class CredentialSource(Protocol):
     """Gets new credentials when a server wants other ones."""
 
     @property
-    def generation(self) -> object:
+    def generation(self) -> Hashable:
         """Which credentials a request sent now would carry: equal as long as they are the same."""
         ...
 

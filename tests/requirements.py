@@ -266,7 +266,7 @@ MANIFEST: Final = (
         R("F-6", MUST, PROVEN, "JSON Schema 2020-12 by default, other dialects respected or refused, no reference fetched, depth and size bounded."),
         R("F-7", SHOULD, CLIENT, "Tool names are case-sensitive, odd ones are survived, and servers are told apart by the host's labels."),
         R("F-8", MUST, PROVEN, "Text, image, audio, embedded resource and resource link are all carried."),
-        R("F-9", MUST, MODERN, "Lists are cached per authorization context."),
+        R("F-9", MUST, PROVEN, "Lists are cached per authorization context."),
         R("F-20", SHOULD, PROVEN, "A read may give several contents, text or base64; remit fetches no URL of a resource itself."),
         R("F-21", MUST, PROVEN, "Both codes for a missing resource are understood."),
         R("F-22", MUST, PROVEN, "Cursors are opaque, an empty one is a cursor, a missing one ends the list, and pages are bounded."),

@@ -55,7 +55,7 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface, Ski
         self._on_list_changed = on_list_changed
         self._gone = anyio.Event()
         session.on_lost = self._lost
-        session.bulletin.on_notice = session.dialect.cache.notified
+        session.bulletin.on_notice = session.recall.notified
         session.bulletin.on_list_changed = self._list_changed
         session.bulletin.on_log = on_log
 

@@ -98,6 +98,7 @@ async def connect(
                 cancel_guard=cancel_guard,
                 handlers=handlers,
                 dialect=dialect,
+                configuration=source,
             )
             client = Client(
                 session, epoch=next(shared.epochs), on_list_changed=on_list_changed, on_log=on_log

@@ -107,7 +107,7 @@ class Listener:
     def _missed(self, stream: NoticeStream) -> None:
         granted = stream.granted or SubscriptionFilter()
         bulletin = self._session.bulletin
-        self._session.dialect.cache.drop_methods(*CACHEABLE)
+        self._session.recall.drop(*CACHEABLE)
         for kind, told in (
             ("tools", granted.tools_list_changed),
             ("prompts", granted.prompts_list_changed),

@@ -22,6 +22,7 @@ from mcp_client.protocol.modern.mrtr import (
     read_input_required,
     retry_params,
 )
+from mcp_client.protocol.owners import Owner
 from mcp_client.protocol.peer.requests import Refusal
 from mcp_client.protocol.progress import Progress
 from mcp_client.protocol.surfaces.tasks import TaskShape, read_task
@@ -53,18 +54,11 @@ async def run_exchange(session: ClientSession, method: str, params: bytes, how: 
         kept = _recall(session, method, params)
         if kept is not None:
             return kept
-    stamp = session.dialect.cache.stamp(method)
+    asked = session.recall.asking(method, params)
     outcome = await _round(session, method, params, how, None)
-    if isinstance(session.connection, ModernConnection):
+    if asked is not None and isinstance(session.connection, ModernConnection):
         # an unfinished answer is none, and what came of its retry depended on more than the params
-        session.dialect.cache.keep(
-            method,
-            params,
-            outcome,
-            credential=session.dialect.credential,
-            now=session.reactor.now(),
-            stamp=stamp,
-        )
+        session.recall.keep(asked, outcome)
     # hardly ever is there more to do: a coroutine for nothing would cost every call
     return await _finish(session, outcome, how) if isinstance(outcome, InputRequired) else outcome
 
@@ -77,7 +71,7 @@ async def continue_exchange(
     It is a request of its own, with a new id. Raises LocalProtocolError if an answer is missing or
     too many, or the questions are another server's.
     """
-    check_owner(session, required.server)
+    check_owner(session, required.owner)
     params = retry_params(required, answers, session.limits)
     outcome = await _round(session, required.method, params, how, required)
     return await _finish(session, outcome, how)
@@ -109,21 +103,20 @@ async def answer_inputs(
     return answers
 
 
-def check_owner(session: ClientSession, server: str) -> None:
-    """Raise LocalProtocolError for what belongs to another server."""
-    if server != session.server:
+def check_owner(session: ClientSession, owner: Owner) -> None:
+    """Raise LocalProtocolError for what belongs to another server, configuration or login."""
+    if owner != session.owner:
         raise LocalProtocolError(
-            "what one server sent is not for another", server=session.server, stage="send"
+            "what one server sent under one login is not for another",
+            server=session.server,
+            stage="send",
         )
 
 
 def _recall(session: ClientSession, method: str, params: bytes) -> object:
-    dialect = session.dialect
     if method not in CACHEABLE or not isinstance(session.connection, ModernConnection):
         return None
-    kept = dialect.cache.find(
-        method, params, credential=dialect.credential, now=session.reactor.now()
-    )
+    kept = session.recall.find(method, params)
     if kept is not None:
         session.guard.check()  # what the connection may no longer ask it may not be told either
     return kept
@@ -178,7 +171,7 @@ async def _round(
                 TaskShape.EXTENSION,
                 session.limits,
                 session.bounds,
-                server=session.server,
+                owner=session.owner,
             )
         case ResultType.INPUT_REQUIRED:
             requests, state = read_input_required(result, session.bounds, server=session.server)
@@ -186,7 +179,7 @@ async def _round(
     declared = ours if declares is None else lowered(ours, declares)
     check_declared(requests, declared, server=session.server)
     return InputRequired(
-        server=session.server,
+        owner=session.owner,
         method=method,
         params=params if before is None else before.params,
         declared=declared,

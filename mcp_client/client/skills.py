@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_client.client.rounds import check_owner
 from mcp_client.client.surface import Surface
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import LocalProtocolError
@@ -92,7 +91,8 @@ class SkillSurface(Surface):
         sent, and for one that is not what the skill lists.
         """
         self._check_on()
-        check_owner(self.session, skill.server)
+        if skill.server != self.server:
+            raise self._wrong("the files of one server are not read from another")
         skill.check_listed(uri)
         result = await self._ask("resources/read", {"uri": uri}, guard=guard)
         bounds = self.session.bounds

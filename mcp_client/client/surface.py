@@ -92,7 +92,7 @@ class Surface:
             except PeerError as error:
                 if is_last or not found.pages or error.code != INVALID_PARAMS:
                     raise
-                self.session.dialect.cache.drop_methods(method)
+                self.session.recall.drop(method)
             else:
                 return found
         raise AssertionError("the second time either returns or raises")

@@ -62,7 +62,9 @@ class TaskSurface(Surface):
             task["ttl"] = int(keep_seconds * 1000)
         params = {"arguments": dict(arguments), "name": name, "task": task}
         result = await self._ask("tools/call", params, guard=guard, seconds=seconds)
-        return read_task(result, TaskShape.CORE, session.limits, session.bounds, server=self.server)
+        return read_task(
+            result, TaskShape.CORE, session.limits, session.bounds, owner=session.owner
+        )
 
     async def get_task(self, task: Task, *, guard: SendGuard | None = None) -> Task:
         """Return where a task stands now."""
@@ -74,7 +76,7 @@ class TaskSurface(Surface):
             task.shape,
             session.limits,
             session.bounds,
-            server=self.server,
+            owner=session.owner,
             expected=task.id,
         )
 
@@ -183,7 +185,7 @@ class TaskSurface(Surface):
             return  # the connection is over, or the server cannot cancel: nothing else can be done
 
     def _check_task(self, task: Task) -> None:
-        check_owner(self.session, task.server)
+        check_owner(self.session, task.owner)
         extended = TASKS in self.session.connection.extensions
         usable = extended if task.shape is TaskShape.EXTENSION else self.session.dialect.tasks
         if not usable:

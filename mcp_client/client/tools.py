@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from mcp_client.client.changes import Changes
-from mcp_client.client.rounds import Exchange, answer_inputs, run_exchange
+from mcp_client.client.rounds import Exchange, answer_inputs, check_owner, run_exchange
 from mcp_client.client.tasks import TaskSurface
 from mcp_client.client.tool_reading import ToolReader
 from mcp_client.ports import SendGuard
@@ -98,7 +98,7 @@ class ToolSurface(TaskSurface):
             if guard is not None:
                 raise
             # MCP 2026-07-28, Streamable HTTP: the tools have changed, and with them their headers
-            self.session.dialect.cache.drop_methods("tools/list")
+            self.session.recall.drop("tools/list")
             await self.list_tools()
             outcome = await run_exchange(self.session, "tools/call", params, how)
         if isinstance(outcome, Task):
@@ -130,8 +130,10 @@ class ToolSurface(TaskSurface):
     async def answer_inputs(self, required: InputRequired) -> Mapping[str, object]:
         """Return the handlers' answers to a server's questions. Nothing is sent.
 
-        Raises InputRefusedError if one was not answered: the request then ends here.
+        Raises InputRefusedError if one was not answered: the request then ends here. Raises
+        LocalProtocolError for the questions of another server, configuration or login.
         """
+        check_owner(self.session, required.owner)
         return await answer_inputs(self.session, required.requests, required.declared)
 
     async def _outcome(self, outcome: object, how: Exchange) -> ToolResult:

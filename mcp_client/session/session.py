@@ -28,6 +28,7 @@ from mcp_client.protocol.logs import LogLevel
 from mcp_client.protocol.modern.subscriptions import (
     SubscriptionFilter,
 )
+from mcp_client.protocol.owners import Owner
 from mcp_client.protocol.peer.requests import Refusal
 from mcp_client.protocol.progress import Progress
 from mcp_client.session.answers import Answers
@@ -40,6 +41,7 @@ from mcp_client.session.mirroring import Mirror
 from mcp_client.session.notices import Notice
 from mcp_client.session.pending import PendingRequest
 from mcp_client.session.progressing import ProgressBook, Progressing
+from mcp_client.session.recalling import Recall
 from mcp_client.session.receiving import Receiver
 from mcp_client.session.renewal import Renewal
 from mcp_client.session.streams import NoticeStream, StreamBook
@@ -68,6 +70,8 @@ class ClientSession:
         cancel_guard: leave to tell the server that a request was given up; `guard` if None.
         handlers: what the server may ask of us.
         dialect: which versions and extensions are spoken.
+        configuration: tells the server from others that had its label, by equality; the dialect's
+            memory if None.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class ClientSession:
         cancel_guard: SendGuard | None = None,
         handlers: Handlers = NO_HANDLERS,
         dialect: Dialect | None = None,
+        configuration: object = None,
     ) -> None:
         self.reactor = reactor
         self.observer = observer
@@ -119,6 +124,12 @@ class ClientSession:
             self, transport, guard=guard, declares=handlers.capabilities, dialect=self.dialect
         )
         self.renewal = Renewal(self.handshake.begin_anew)
+        self.owner = Owner(
+            server,
+            self.dialect.credential,
+            self.dialect.memory if configuration is None else configuration,
+        )
+        self.recall = Recall(self.dialect.cache, self.owner, self.renewal, reactor)
         self.connection: ClientConnection | ModernConnection = self.handshake.new_connection()
 
     @property

@@ -12,6 +12,7 @@ from mcp_client.client import Client, connect
 from mcp_client.ports import UNGUARDED
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.eras import Opening
+from mcp_client.protocol.http.errors import AuthorizationRequiredError
 from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.modern.errors import HeaderMismatchError
 from mcp_client.testing import ModernServer, RecordingGuard, ScriptedRequest
@@ -103,18 +104,59 @@ async def test_an_answer_that_needed_input_is_not_kept() -> None:
 @pytest.mark.requirement("F-30")
 @pytest.mark.parametrize(("scope", "sent"), [("private", 1), ("public", 0)])
 async def test_another_login_gets_public_answers_alone(scope: str, sent: int) -> None:
-    first, second = ModernServer(), ModernServer()
-    for server in (first, second):
-        server.ttl_ms, server.cache_scope = 60_000, scope
+    server = ModernServer()
+    server.ttl_ms, server.cache_scope = 60_000, scope
     dialect = Dialect(opening=Opening.MODERN, credential="anna")
 
-    async with connected(first, dialect=dialect) as client:
+    async with connected(server, dialect=dialect) as client:
         await client.list_tools()
     other = Dialect(opening=Opening.MODERN, credential="berta", cache=dialect.cache)
-    async with connected(second, dialect=other) as client:
+    async with connected(server, dialect=other) as client:
         await client.list_tools()
 
-    assert len(calls(second, "tools/list")) == sent
+    assert len(calls(server, "tools/list")) == 1 + sent
+
+
+@pytest.mark.requirement("F-30", "F-9")
+async def test_another_server_of_the_same_label_is_asked_itself() -> None:
+    first, second = ModernServer(), ModernServer()
+    for server in (first, second):
+        server.ttl_ms, server.cache_scope = 60_000, "public"
+    dialect = Dialect(opening=Opening.MODERN)
+
+    for server in (first, second):
+        async with connected(server, dialect=dialect) as client:
+            await client.list_tools()
+
+    assert len(calls(second, "tools/list")) == 1
+
+
+class Login:
+    """Credentials that somebody else replaces."""
+
+    def __init__(self) -> None:
+        self.generation = 1
+
+    async def renewed(self, error: AuthorizationRequiredError, seen: object) -> None:
+        raise error
+
+
+@pytest.mark.requirement("F-30", "F-9")
+@pytest.mark.parametrize(("scope", "sent"), [("private", 2), ("public", 1)])
+async def test_after_other_credentials_are_sent_private_answers_are_asked_for_again(
+    scope: str, sent: int
+) -> None:
+    server, login = ModernServer(), Login()
+    server.ttl_ms, server.cache_scope = 60_000, scope
+    dialect = Dialect(opening=Opening.MODERN)
+
+    with anyio.fail_after(5):
+        async with connect(server, guard=UNGUARDED, dialect=dialect, credentials=login) as client:
+            await client.list_tools()
+            login.generation = 2
+            await client.list_tools()
+
+    assert len(calls(server, "tools/list")) == sent
 
 
 # ------------------------------------------------------------------------------------- headers

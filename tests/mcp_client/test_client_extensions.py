@@ -265,14 +265,17 @@ async def test_without_the_entry_no_task_is_offered_or_taken() -> None:
     assert meta["io.modelcontextprotocol/clientCapabilities"] == {}
 
 
-async def test_a_task_of_one_server_is_not_asked_after_at_another() -> None:
-    one, other = tasking(DONE), ModernServer("other", capabilities={"extensions": {TASKS: {}}})
+@pytest.mark.parametrize("label", ["other", "modern"], ids=["another", "another of its label"])
+async def test_a_task_of_one_server_is_not_asked_after_at_another(label: str) -> None:
+    one, other = tasking(DONE), ModernServer(label, capabilities={"extensions": {TASKS: {}}})
 
     async with connected(one, tasks=True) as client, connected(other, tasks=True) as elsewhere:
         with pytest.raises(TaskCreatedError) as caught:
             await client.call_tool("slow", {}, guard=RecordingGuard())
         with pytest.raises(LocalProtocolError):
             await elsewhere.get_task(caught.value.task)
+
+    assert sent(other, "tasks/get") == []
 
 
 # ---------------------------------------------------------------------------- tasks of 2025-11-25

@@ -313,17 +313,41 @@ async def test_prompts_and_reads_may_need_input_too() -> None:
     assert len(read.contents) == 1
 
 
-async def test_what_one_server_sent_is_not_for_another() -> None:
-    one, other = asking(unfinished({"k": QUESTION})), ModernServer("other")
+@pytest.mark.parametrize(
+    ("label", "login"),
+    [("other", "connection"), ("modern", "connection"), ("modern", "berta")],
+    ids=["another server", "another configuration of the label", "another login"],
+)
+async def test_what_one_server_sent_is_not_for_another(label: str, login: str) -> None:
+    one = asking(unfinished({"k": QUESTION}))
+    other = one if login == "berta" else ModernServer(label)
+    dialect = Dialect(opening=Opening.MODERN, credential=login)
 
-    async with connected(one, handlers=ASKABLE) as client, connected(other) as elsewhere:
+    async with connected(one, handlers=ASKABLE) as client:
         with pytest.raises(InputRequiredError) as caught:
             await client.call_tool("ask", {}, guard=RecordingGuard())
         answers = await client.answer_inputs(caught.value.required)
+    async with connected(other, handlers=ASKABLE, dialect=dialect) as elsewhere:
+        with pytest.raises(LocalProtocolError):
+            await elsewhere.answer_inputs(caught.value.required)
         with pytest.raises(LocalProtocolError):
             await elsewhere.continue_call(caught.value.required, answers)
 
-    assert calls(other) == []
+    assert len(calls(one)) == 1
+    assert other is one or calls(other) == []
+
+
+async def test_a_question_is_answered_over_the_next_connection_of_its_configuration() -> None:
+    server = asking(unfinished({"k": QUESTION}))
+
+    async with connected(server, handlers=ASKABLE) as client:
+        with pytest.raises(InputRequiredError) as caught:
+            await client.call_tool("ask", {}, guard=RecordingGuard())
+    async with connected(server, handlers=ASKABLE) as client:
+        answers = await client.answer_inputs(caught.value.required)
+        result = await client.continue_call(caught.value.required, answers)
+
+    assert result.text == "done"
 
 
 async def test_questions_of_a_call_are_not_answered_as_those_of_a_prompt() -> None:

@@ -19,7 +19,11 @@ class HttpTransportLimits:
     error_body_bytes_max: int = 64 * 1024
     """The body of a response that is no success: enough for an error with its data."""
     reconnects_max: int = 8
-    """Attempts in a row to get a broken stream back, none of which brought a message."""
+    """Attempts in a row to get a broken stream back: of a request's stream, none of which brought
+    anything; of the server's own, none of which lasted `settled_seconds`."""
+    settled_seconds: float = 10.0
+    """How long the server's own stream lasts that was worth its connection: one that is closed
+    sooner costs a request each time, whatever it brought."""
     retry_seconds: float = 1.0
     """Before the first of them, where the server names no time; doubled with each further one."""
     retry_seconds_min: float = 0.1

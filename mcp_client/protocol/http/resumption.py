@@ -11,6 +11,11 @@ __all__ = ["Resumption"]
 class Resumption:
     """One stream over its reconnections.
 
+    Args:
+        limits: the bounds of the transport.
+        polled: it is a request's, which has a deadline; its server may answer later, and close
+            again and again until then.
+
     Attributes:
         last_event_id: what to resume after; empty if nothing can be resumed.
     """
@@ -20,7 +25,7 @@ class Resumption:
     def __init__(self, limits: HttpTransportLimits, *, polled: bool) -> None:
         self.last_event_id = ""
         self._limits = limits
-        self._polled = polled  # a server that answers later closes again and again, without data
+        self._polled = polled
         self._retry_seconds = limits.retry_seconds
         self._attempts = 0
 
@@ -32,14 +37,20 @@ class Resumption:
         if event.retry is not None:
             low, high = self._limits.retry_seconds_min, self._limits.retry_seconds_max
             self._retry_seconds = min(max(event.retry / 1_000, low), high)
-        if event.data or (moved and self._polled):
+        if self._polled and (event.data or moved):
             self._attempts = 0
 
-    def next_delay(self) -> float | None:
+    def next_delay(self, lasted: float = 0.0) -> float | None:
         """Return how many seconds to wait before the next attempt; None if there is none left.
 
-        A clean end counts like any other: a server that closes at once is not asked for ever.
+        A clean end counts like any other: a server that closes at once is not asked for ever,
+        and one that sends something first is not either, where no deadline ends it.
+
+        Args:
+            lasted: how many seconds the stream was there.
         """
+        if lasted >= self._limits.settled_seconds:
+            self._attempts = 0
         if self._attempts >= self._limits.reconnects_max:
             return None
         delay = self._retry_seconds * 2**self._attempts

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from mcp_client.protocol.jsonrpc import as_object, canonical
 from mcp_client.protocol.modern.limits import ModernLimits
+from mcp_client.protocol.owners import Owner
 
 __all__ = ["CACHEABLE", "ResponseCache"]
 
@@ -25,7 +26,7 @@ CACHEABLE: Final = frozenset(
 )
 """Methods whose results say how long they live."""
 
-_PUBLIC: Final = ""
+_PUBLIC: Final[tuple[Hashable, ...]] = ()
 
 # Which kept answers a notice makes stale.
 _STALE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -41,6 +42,14 @@ _STALE: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    place: Owner
+    scope: tuple[Hashable, ...]
+    method: str
+    params: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
     result: Mapping[str, object]
@@ -49,12 +58,12 @@ class _Kept:
 
 
 class ResponseCache:
-    """The answers of one server that may be given again without asking it.
+    """Answers that may be given again without asking their servers.
 
-    A private answer is kept for the credential under which it came, and given to no other: the
-    caller hands in a token that stands for the credential, never the credential itself. It lives
-    no longer than its server says, and than the bound. What came of answers to a server's
-    questions is not for keeping: do not hand it in.
+    Each is its server's, under one configuration. A private one is kept for the login and the
+    credential under which it came, and given to no other: the caller hands in what stands for the
+    credential, never the credential itself. It lives no longer than its server says, and than the
+    bound. What came of answers to a server's questions is not for keeping: do not hand it in.
 
     Args:
         bounds: how much is kept; what was used longest ago goes first.
@@ -62,7 +71,7 @@ class ResponseCache:
 
     def __init__(self, bounds: ModernLimits) -> None:
         self._bounds = bounds
-        self._kept: OrderedDict[tuple[str, str, bytes], _Kept] = OrderedDict()
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._bytes = 0
         self._drops: Counter[str] = Counter()
 
@@ -70,7 +79,7 @@ class ResponseCache:
         return len(self._kept)
 
     def stamp(self, method: str) -> int:
-        """Return a number that changes whenever the answers to a method are dropped.
+        """Return a number that changes whenever answers to a method are dropped.
 
         Taken before a question is sent, and handed in with its answer: one that was on its way
         when it became stale is not kept.
@@ -78,18 +87,20 @@ class ResponseCache:
         return self._drops[method]
 
     def find(
-        self, method: str, params: bytes, *, credential: str, now: float
+        self, method: str, params: bytes, *, owner: Owner, credential: Hashable = None, now: float
     ) -> Mapping[str, object] | None:
         """Return an answer that is still fresh, or None.
 
         Args:
             method: the method.
             params: its params in canonical form.
-            credential: stands for who asks; not empty.
+            owner: whose answer it is, and for which login.
+            credential: stands for what a request sent now would carry.
             now: the time, in seconds.
         """
-        for scope in (_PUBLIC, credential):
-            key = (scope, method, params)
+        place = owner.place
+        for scope in (_PUBLIC, (owner.credential, credential)):
+            key = _Key(place, scope, method, params)
             kept = self._kept.get(key)
             if kept is not None and now < kept.until:
                 self._kept.move_to_end(key)
@@ -104,13 +115,14 @@ class ResponseCache:
         params: bytes,
         result: object,
         *,
-        credential: str,
+        owner: Owner,
+        credential: Hashable = None,
         now: float,
         stamp: int | None = None,
     ) -> bool:
         """Keep an answer if its server allows it. Returns whether it was kept."""
         members = as_object(result)
-        if members is None or method not in CACHEABLE or not credential:
+        if members is None or method not in CACHEABLE or not owner.credential:
             return False
         if stamp is not None and stamp != self._drops[method]:
             return False
@@ -118,7 +130,8 @@ class ResponseCache:
         if members.get("resultType", "complete") != "complete" or type(ttl) is not int or ttl <= 0:
             return False
         # anything but "public" is somebody's own
-        key = (_PUBLIC if scope == "public" else credential, method, params)
+        holder = _PUBLIC if scope == "public" else (owner.credential, credential)
+        key = _Key(owner.place, holder, method, params)
         size = len(canonical(members)) + len(params)
         if size > self._bounds.cached_bytes_max:
             return False
@@ -135,19 +148,20 @@ class ResponseCache:
             self._drop(next(iter(self._kept)))
         return True
 
-    def notified(self, method: str) -> None:
-        """Drop what a notice of the server makes stale."""
-        self.drop_methods(*_STALE.get(method, ()))
+    def notified(self, method: str, *, owner: Owner) -> None:
+        """Drop what a notice of a server makes stale of its own answers."""
+        self.drop_methods(*_STALE.get(method, ()), owner=owner)
 
-    def drop_methods(self, *methods: str) -> None:
-        """Drop all answers to some methods: of a listing whose cursor is no longer known, say."""
+    def drop_methods(self, *methods: str, owner: Owner) -> None:
+        """Drop a server's answers to some methods: of a listing whose cursor is no longer known, say."""
+        place = owner.place
         self._drops.update(methods)
-        for key in [key for key in self._kept if key[1] in methods]:
+        for key in [key for key in self._kept if key.method in methods and key.place == place]:
             self._drop(key)
 
     def drop_credential(self, credential: str) -> None:
-        """Drop the answers that came under a credential which is no longer in use."""
-        for key in [key for key in self._kept if key[0] == credential and credential]:
+        """Drop the answers that came under a login which is no longer in use."""
+        for key in [key for key in self._kept if key.scope[:1] == (credential,)]:
             self._drop(key)
 
     def clear(self) -> None:
@@ -155,7 +169,7 @@ class ResponseCache:
         self._kept.clear()
         self._bytes = 0
 
-    def _drop(self, key: tuple[str, str, bytes]) -> None:
+    def _drop(self, key: _Key) -> None:
         kept = self._kept.pop(key, None)
         if kept is not None:
             self._bytes -= kept.size

@@ -18,6 +18,7 @@ from mcp_client.protocol.jsonrpc import as_object, decode, encode
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.modern.errors import UndeclaredInputError
 from mcp_client.protocol.modern.limits import ModernLimits
+from mcp_client.protocol.owners import Owner
 
 __all__ = [
     "InputKind",
@@ -56,7 +57,7 @@ class InputRequired:
     It belongs to this one request. Each retry is a request of its own, under leave of its own.
 
     Attributes:
-        server: the host's label of the server, the only one that may have the state back.
+        owner: who alone may have the state back.
         method: the method of the request.
         params: the params of the first request, in canonical form: no answers, no state.
         declared: what the request declared, and its retry has to.
@@ -65,13 +66,18 @@ class InputRequired:
         round: how many unfinished answers there have been, this one counted.
     """
 
-    server: str
+    owner: Owner
     method: str
     params: bytes = field(repr=False)
     declared: ClientCapabilities = NOTHING_DECLARED
     requests: Mapping[str, InputRequest] = field(hash=False)
     state: str | None = field(repr=False)
     round: int = 1
+
+    @property
+    def server(self) -> str:
+        """The host's label of the server."""
+        return self.owner.server
 
 
 class InputRequiredError(McpError):

@@ -12,6 +12,7 @@ from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.modern.limits import ModernLimits
 from mcp_client.protocol.modern.mrtr import InputRequest, read_input_requests
+from mcp_client.protocol.owners import NOBODY, Owner
 from mcp_client.protocol.texts import cut_text
 
 __all__ = [
@@ -110,7 +111,7 @@ class Task:
 
     Attributes:
         id: the server's name for it: a handle, and on some servers all that protects it.
-        server: the host's label of the server, the only one that may hear of the id.
+        owner: who alone may hear of the id.
         shape: whose messages it speaks.
         status: where it stands.
         message: what the server says about that; empty if nothing.
@@ -122,7 +123,7 @@ class Task:
     """
 
     id: str = field(repr=False)
-    server: str = ""
+    owner: Owner = NOBODY
     shape: TaskShape
     status: TaskStatus
     message: str = ""
@@ -133,6 +134,11 @@ class Task:
     )
     result: Mapping[str, object] | None = field(default=None, hash=False, repr=False)
     error: PeerError | None = field(default=None, hash=False, repr=False)
+
+    @property
+    def server(self) -> str:
+        """The host's label of the server."""
+        return self.owner.server
 
 
 class TaskCreatedError(McpError):
@@ -158,7 +164,7 @@ def read_task(
     limits: ClientLimits,
     bounds: ModernLimits,
     *,
-    server: str = "",
+    owner: Owner = NOBODY,
     expected: str = "",
 ) -> Task:
     """Read a task. Raises RemoteProtocolError if it is malformed, or not the one that was expected.
@@ -168,9 +174,10 @@ def read_task(
         shape: whose messages it speaks.
         limits: the bounds of the connection.
         bounds: those of tasks.
-        server: the host's label of the server.
+        owner: whose task it is.
         expected: the id that it must have; empty for a new one.
     """
+    server = owner.server
     members = as_object(result) or _NOTHING
     if shape is TaskShape.CORE:
         members = as_object(members.get("task", members)) or _NOTHING
@@ -188,7 +195,7 @@ def read_task(
     wait = members.get("pollInterval" if in_core else "pollIntervalMs")
     task = Task(
         id=task_id,
-        server=server,
+        owner=owner,
         shape=shape,
         status=status,
         message=cut_text(message, limits.peer_message_chars_max)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from mcp_client.net.getting import Getter
 from mcp_client.net.http.errors import ConnectionLostError
 from mcp_client.ports import SendGuard
@@ -18,10 +20,10 @@ class ListeningStream:
     """A GET under the session's own guard, for as long as the session lasts. An `ExchangeSink`.
 
     That it fails ends nothing: a server need not offer one. After the last reconnection there is
-    none any more.
+    none any more; attempts are counted anew only after a stream that lasted a while.
     """
 
-    __slots__ = ("_get", "_owner", "_reader", "_resumption", "_state")
+    __slots__ = ("_began", "_get", "_owner", "_reader", "_resumption", "_state")
 
     def __init__(self, owner: StreamOwner, guard: SendGuard) -> None:
         self._owner = owner
@@ -36,6 +38,7 @@ class ListeningStream:
             headers=lambda: self._state.get_headers(self._resumption.last_event_id),
         )
         self._reader: EventReader | None = None
+        self._began = math.inf
 
     def start(self) -> None:
         """Ask for the stream."""
@@ -68,6 +71,7 @@ class ListeningStream:
             return
         if status != 200 or media_type(headers) != EVENT_STREAM:
             raise RemoteProtocolError("the server offers no stream of its own", stage="receive")
+        self._began = self._owner.reactor.now()
         self._reader = EventReader(
             self._owner.limits.frame_bytes_max, self._resumption, self._deliver
         )
@@ -87,7 +91,8 @@ class ListeningStream:
             self._again()
 
     def _again(self) -> None:
-        delay = self._resumption.next_delay()
+        lasted, self._began = self._owner.reactor.now() - self._began, math.inf
+        delay = self._resumption.next_delay(lasted)
         if delay is not None and not self._state.lost:
             self._get.get_later(delay)
 

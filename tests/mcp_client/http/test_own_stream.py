@@ -70,7 +70,10 @@ async def test_the_servers_own_stream_is_resumed_by_its_own_last_id() -> None:
     assert gets == ["", "own-1", "own-2"]
 
 
-async def test_a_server_that_closes_its_own_stream_at_once_is_not_asked_for_ever() -> None:
+@pytest.mark.parametrize("said", [None, NOTICE], ids=["nothing said", "something said"])
+async def test_a_server_that_closes_its_own_stream_at_once_is_not_asked_for_ever(
+    said: Mapping[str, object] | None,
+) -> None:
     script = Script()
     gets: list[HttpCall] = []
 
@@ -78,7 +81,7 @@ async def test_a_server_that_closes_its_own_stream_at_once_is_not_asked_for_ever
     async def _(call: HttpCall, reply: HttpReply) -> None:
         gets.append(call)
         await reply.start_events()
-        await reply.event(id=str(len(gets)), retry=0)
+        await reply.event(said, id=str(len(gets)), retry=0)
         await reply.end()
 
     limits = HttpTransportLimits(reconnects_max=4, retry_seconds_min=0.005)

@@ -35,12 +35,26 @@ def test_the_time_that_a_server_names_is_bounded_both_ways(named: int, first: fl
     assert resumption.next_delay() == first
 
 
-def test_a_message_begins_the_count_anew() -> None:
-    resumption = Resumption(LIMITS, polled=False)
+@pytest.mark.parametrize(("polled", "following"), [(True, 1.0), (False, None)])
+def test_a_message_begins_the_count_anew_only_where_a_deadline_ends_it(
+    *, polled: bool, following: float | None
+) -> None:
+    resumption = Resumption(LIMITS, polled=polled)
     delays(resumption)
     resumption.note(SseEvent(b"{}", id="1"))
 
-    assert (resumption.next_delay(), resumption.last_event_id) == (1.0, "1")
+    assert (resumption.next_delay(), resumption.last_event_id) == (following, "1")
+
+
+@pytest.mark.parametrize(
+    ("lasted", "following"),
+    [(LIMITS.settled_seconds, 1.0), (LIMITS.settled_seconds - 0.1, None), (float("-inf"), None)],
+)
+def test_a_stream_that_lasted_begins_the_count_anew(lasted: float, following: float | None) -> None:
+    resumption = Resumption(LIMITS, polled=False)
+    delays(resumption)
+
+    assert resumption.next_delay(lasted) == following
 
 
 @pytest.mark.parametrize(("polled", "following"), [(True, 1.0), (False, None)])

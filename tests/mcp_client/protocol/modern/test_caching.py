@@ -5,8 +5,11 @@ import pytest
 from mcp_client.protocol.jsonrpc import encode
 from mcp_client.protocol.modern.caching import CACHEABLE, ResponseCache
 from mcp_client.protocol.modern.limits import ModernLimits
+from mcp_client.protocol.owners import Owner
 
 BOUNDS = ModernLimits()
+ANNA = Owner("s", "anna", "one")
+BERTA = Owner("s", "berta", "one")
 
 
 def result(ttl: object = 1_000, scope: object = "private", **more: object) -> dict[str, object]:
@@ -15,7 +18,7 @@ def result(ttl: object = 1_000, scope: object = "private", **more: object) -> di
 
 def kept(answer: object, *, method: str = "tools/list", params: bytes = b"{}") -> ResponseCache:
     cache = ResponseCache(BOUNDS)
-    cache.keep(method, params, answer, credential="anna", now=10.0)
+    cache.keep(method, params, answer, owner=ANNA, now=10.0)
     return cache
 
 
@@ -24,10 +27,10 @@ def found(
     *,
     method: str = "tools/list",
     params: bytes = b"{}",
-    credential: str = "anna",
+    owner: Owner = ANNA,
     now: float = 10.5,
 ) -> object:
-    return cache.find(method, params, credential=credential, now=now)
+    return cache.find(method, params, owner=owner, now=now)
 
 
 @pytest.mark.requirement("F-30")
@@ -62,19 +65,19 @@ def test_an_answer_that_says_nothing_of_its_life_is_not_kept() -> None:
 
 @pytest.mark.requirement("F-30")
 def test_a_private_answer_is_for_the_credential_under_which_it_came() -> None:
-    assert found(kept(result(scope="private")), credential="berta") is None
+    assert found(kept(result(scope="private")), owner=BERTA) is None
 
 
 @pytest.mark.requirement("F-30")
 @pytest.mark.parametrize("scope", [None, "Public", "shared", 1, ["public"]])
 def test_an_answer_that_is_not_plainly_public_is_private(scope: object) -> None:
-    assert found(kept(result(scope=scope)), credential="berta") is None
+    assert found(kept(result(scope=scope)), owner=BERTA) is None
 
 
 def test_a_public_answer_is_for_everybody() -> None:
     answer = result(scope="public")
 
-    assert found(kept(answer), credential="berta") is answer
+    assert found(kept(answer), owner=BERTA) is answer
 
 
 @pytest.mark.requirement("F-30")
@@ -102,7 +105,7 @@ def test_no_other_method_is_kept(method: str) -> None:
 def test_nothing_is_kept_for_nobody() -> None:
     cache = ResponseCache(BOUNDS)
 
-    assert not cache.keep("tools/list", b"{}", result(), credential="", now=0.0)
+    assert not cache.keep("tools/list", b"{}", result(), owner=Owner("s"), now=0.0)
 
 
 @pytest.mark.requirement("F-30")
@@ -121,7 +124,7 @@ def test_nothing_is_kept_for_nobody() -> None:
 def test_a_notice_makes_stale_what_it_is_about(notice: str, method: str) -> None:
     cache = kept(result(), method=method)
 
-    cache.notified(notice)
+    cache.notified(notice, owner=ANNA)
 
     assert found(cache, method=method) is None
 
@@ -129,38 +132,38 @@ def test_a_notice_makes_stale_what_it_is_about(notice: str, method: str) -> None
 def test_a_notice_about_something_else_makes_nothing_stale() -> None:
     cache = kept(result())
 
-    cache.notified("notifications/prompts/list_changed")
+    cache.notified("notifications/prompts/list_changed", owner=ANNA)
 
     assert found(cache) is not None
 
 
 def test_all_pages_of_a_listing_go_together() -> None:
     cache = kept(result())
-    cache.keep("tools/list", b'{"cursor":"1"}', result(), credential="anna", now=10.0)
+    cache.keep("tools/list", b'{"cursor":"1"}', result(), owner=ANNA, now=10.0)
 
-    cache.drop_methods("tools/list")
+    cache.drop_methods("tools/list", owner=ANNA)
 
     assert len(cache) == 0
 
 
 def test_a_credential_that_is_gone_takes_its_answers_along() -> None:
     cache = kept(result())
-    cache.keep("prompts/list", b"{}", result(scope="public"), credential="anna", now=10.0)
-    cache.keep("tools/list", b"{}", result(), credential="berta", now=10.0)
+    cache.keep("prompts/list", b"{}", result(scope="public"), owner=ANNA, now=10.0)
+    cache.keep("tools/list", b"{}", result(), owner=BERTA, now=10.0)
 
     cache.drop_credential("anna")
     cache.drop_credential("")
 
     assert found(cache) is None
     assert found(cache, method="prompts/list") is not None
-    assert found(cache, credential="berta") is not None
+    assert found(cache, owner=BERTA) is not None
 
 
 def test_an_answer_takes_the_place_of_the_one_before() -> None:
     cache = kept(result())
     newer = result(tools=[])
 
-    cache.keep("tools/list", b"{}", newer, credential="anna", now=10.2)
+    cache.keep("tools/list", b"{}", newer, owner=ANNA, now=10.2)
 
     assert len(cache) == 1
     assert found(cache) is newer
@@ -176,10 +179,10 @@ def test_no_answer_lives_longer_than_the_bound() -> None:
 def test_past_the_bound_of_answers_the_one_used_longest_ago_goes() -> None:
     cache = ResponseCache(ModernLimits(cached_results_max=2))
     for page in (b"1", b"2"):
-        cache.keep("tools/list", page, result(), credential="anna", now=10.0)
+        cache.keep("tools/list", page, result(), owner=ANNA, now=10.0)
     found(cache, params=b"1")
 
-    cache.keep("tools/list", b"3", result(), credential="anna", now=10.0)
+    cache.keep("tools/list", b"3", result(), owner=ANNA, now=10.0)
 
     assert [found(cache, params=page) is not None for page in (b"1", b"2", b"3")] == [
         True,
@@ -193,7 +196,7 @@ def test_past_the_bound_of_bytes_the_one_used_longest_ago_goes() -> None:
     cache = ResponseCache(ModernLimits(cached_bytes_max=2 * size + 2))
 
     for page in (b"1", b"2", b"3"):
-        cache.keep("tools/list", page, result(), credential="anna", now=10.0)
+        cache.keep("tools/list", page, result(), owner=ANNA, now=10.0)
 
     assert len(cache) == 2
     assert found(cache, params=b"1") is None
@@ -202,7 +205,7 @@ def test_past_the_bound_of_bytes_the_one_used_longest_ago_goes() -> None:
 def test_an_answer_over_the_bound_of_bytes_is_not_kept() -> None:
     cache = ResponseCache(ModernLimits(cached_bytes_max=10))
 
-    assert not cache.keep("tools/list", b"{}", result(), credential="anna", now=10.0)
+    assert not cache.keep("tools/list", b"{}", result(), owner=ANNA, now=10.0)
 
 
 def test_cleared_it_holds_nothing() -> None:
@@ -222,17 +225,47 @@ def test_an_answer_that_became_stale_on_its_way_is_not_kept() -> None:
     cache = ResponseCache(BOUNDS)
     stamp = cache.stamp("tools/list")
 
-    cache.notified("notifications/tools/list_changed")
-    cache.keep("tools/list", b"{}", result(), credential="anna", now=10.0, stamp=stamp)
+    cache.notified("notifications/tools/list_changed", owner=ANNA)
+    cache.keep("tools/list", b"{}", result(), owner=ANNA, now=10.0, stamp=stamp)
 
     assert found(cache) is None
 
 
 def test_an_answer_that_became_stale_before_its_question_is_kept() -> None:
     cache = ResponseCache(BOUNDS)
-    cache.notified("notifications/tools/list_changed")
+    cache.notified("notifications/tools/list_changed", owner=ANNA)
     stamp = cache.stamp("tools/list")
 
-    cache.keep("tools/list", b"{}", result(), credential="anna", now=10.0, stamp=stamp)
+    cache.keep("tools/list", b"{}", result(), owner=ANNA, now=10.0, stamp=stamp)
+
+    assert found(cache) is not None
+
+
+@pytest.mark.requirement("F-30", "F-9")
+@pytest.mark.parametrize("scope", ["private", "public"])
+@pytest.mark.parametrize(
+    "other",
+    [Owner("t", "anna", "one"), Owner("s", "anna", "two")],
+    ids=["of another server", "of a configuration loaded anew"],
+)
+def test_an_answer_is_for_no_other_server_and_no_other_configuration(
+    scope: str, other: Owner
+) -> None:
+    assert found(kept(result(scope=scope)), owner=other) is None
+
+
+@pytest.mark.requirement("F-30", "F-9")
+def test_a_private_answer_is_for_no_other_token_of_the_same_login() -> None:
+    cache = ResponseCache(BOUNDS)
+    cache.keep("tools/list", b"{}", result(), owner=ANNA, credential=1, now=10.0)
+
+    assert cache.find("tools/list", b"{}", owner=ANNA, credential=2, now=10.5) is None
+    assert cache.find("tools/list", b"{}", owner=ANNA, credential=1, now=10.5) is not None
+
+
+def test_a_notice_of_one_server_leaves_the_answers_of_another() -> None:
+    cache = kept(result())
+
+    cache.notified("notifications/tools/list_changed", owner=Owner("t", "anna", "one"))
 
     assert found(cache) is not None

@@ -17,6 +17,7 @@ from mcp_client.protocol.modern.mrtr import (
     read_input_required,
     retry_params,
 )
+from mcp_client.protocol.owners import Owner
 
 LIMITS = ClientLimits()
 BOUNDS = ModernLimits()
@@ -29,7 +30,7 @@ def required(
     requests: dict[str, InputRequest] | None = None, state: str | None = None
 ) -> InputRequired:
     return InputRequired(
-        server="s", method="tools/call", params=PARAMS, requests=requests or {}, state=state
+        owner=Owner("s"), method="tools/call", params=PARAMS, requests=requests or {}, state=state
     )
 
 
