@@ -76,6 +76,8 @@ def status_of(error: RemitError) -> RunStatus:
         return RunStatus.CANCELLED
     if error.reason is DenyReason.ASK_UNANSWERED:
         return RunStatus.INPUT_REQUIRED
+    if error.reason is DenyReason.NEEDS_AUTH:
+        return RunStatus.NEEDS_AUTH
     return RunStatus.DENIED
 
 
@@ -106,6 +108,8 @@ def _refusal(reason: DenyReason) -> CallOutcome:
             | DenyReason.SERVER_DISCONNECTED
             | DenyReason.LOGGED_IN
             | DenyReason.LOGGED_OUT
+            | DenyReason.NEEDS_AUTH
+            | DenyReason.SCOPE_CHANGED
             | DenyReason.DEFINITION_CHANGED
             | DenyReason.PIN_FORGOTTEN
             | DenyReason.POLICY_CHANGED

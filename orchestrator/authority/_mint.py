@@ -15,8 +15,9 @@ __all__ = ["Permit", "Stamp", "mint"]
 class Stamp:
     """The cells that a call depends on, with the generations that were seen when it was admitted.
 
-    `agent` and `target` must be in force; `link` (the server) and `policy` must not have moved on
-    either. The generations are the ones that the decision was made under, never the present ones.
+    `agent` and `target` must be in force; `link` (the server), `login` (the credential that it is
+    reached with) and `policy` must not have moved on either. The generations are the ones that the
+    decision was made under, never the present ones. A server without a login has one cell for both.
     """
 
     __slots__ = (
@@ -24,24 +25,36 @@ class Stamp:
         "lease_until",
         "link",
         "link_generation",
+        "login",
+        "login_generation",
         "policy",
         "policy_generation",
         "target",
     )
 
-    def __init__(self, *, agent: Cell, target: Cell, link: Cell, policy: Cell) -> None:
+    def __init__(
+        self, *, agent: Cell, target: Cell, link: Cell, policy: Cell, login: Cell | None = None
+    ) -> None:
         self.agent = agent
         self.lease_until = agent.lease_until
         self.target = target
         self.link = link
         self.link_generation = link.generation
+        self.login = link if login is None else login
+        self.login_generation = self.login.generation
         self.policy = policy
         self.policy_generation = policy.generation
+
+    def ended(self) -> DenyReason | None:
+        """Return the first cause that has ended for good; None if none has. Only reads."""
+        return self.agent.reason or self.login.reason or self.target.reason or self.link.reason
 
     def lapsed(self) -> DenyReason | None:
         """Return the first cause that is no longer in force; None if all are. Only reads."""
         if self.agent.reason is not None:
             return self.agent.reason
+        if self.login.reason is not None:
+            return self.login.reason
         if self.target.reason is not None:
             return self.target.reason
         if self.link.reason is not None:
@@ -50,6 +63,8 @@ class Stamp:
             return self.policy.reason or self.policy.void_reason
         if self.link.generation != self.link_generation:
             return self.link.void_reason
+        if self.login.generation != self.login_generation:
+            return self.login.void_reason
         return None
 
 

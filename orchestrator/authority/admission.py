@@ -51,6 +51,7 @@ class Offer:
     target: Cell
     link: Cell
     spec: ToolSpec
+    login: Cell | None = None
 
 
 def attenuate(
@@ -93,6 +94,7 @@ def attenuate(
                     target=offer.target,
                     link=offer.link,
                     spec=offer.spec,
+                    login=offer.login,
                 )
             )
     return CapabilityTable(principal=principal, policy=policy, capabilities=capabilities, rows=rows)

@@ -35,6 +35,7 @@ class Gate:
             target=capability.target,
             link=capability.link,
             policy=self._policy,
+            login=capability.login,
         )
         reason = stamp.lapsed()
         if reason is None and self._now() > stamp.lease_until:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.authority.ledger import Cell
 from orchestrator.core.errors import AuthorityError
 
-__all__ = ["CancelGuard", "SessionGuard"]
+__all__ = ["CancelGuard", "LoginGuard", "SessionGuard"]
 
 
 class SessionGuard:
@@ -35,6 +35,15 @@ class CancelGuard(SessionGuard):
 
     It does not depend on the agent whose call is cancelled: that agent may just have lost its
     authority. It ends, like all that goes to a server, with the server or the session.
+    """
+
+    __slots__ = ()
+
+
+class LoginGuard(SessionGuard):
+    """For the credential traffic of one login to a server: discovery, registration, tokens.
+
+    `server` is the cell of that login: it ends with a logout, like all that depends on it.
     """
 
     __slots__ = ()

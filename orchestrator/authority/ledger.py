@@ -24,7 +24,7 @@ class CellKind(Enum):
     AGENT = "agent"
     SERVER = "server"
     LOGIN = "login"
-    """A credential of a server: definitions that were reached under it stand under its cell."""
+    """A login to a server, and how far it reaches: its server stands under its cell."""
     DEFINITION = "definition"
     POLICY = "policy"
 

@@ -22,7 +22,8 @@ __all__ = ["Capability", "CapabilitySnapshot", "CapabilityTable", "Lost", "Row"]
 class Capability:
     """One thing that may be invoked, with the verdict on it and the cells that it depends on.
 
-    `target` is the cell of its definition, `link` that of its server.
+    `target` is the cell of its definition, `link` that of its server, `login` that of the login
+    which it is reached with: an identity, never a token. None where the server has no login.
     """
 
     ref: CapabilityRef
@@ -30,6 +31,7 @@ class Capability:
     target: Cell
     link: Cell
     spec: ToolSpec
+    login: Cell | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

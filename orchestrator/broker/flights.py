@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import anyio
 
 from mcp_client.session import PendingRequest
@@ -10,7 +12,7 @@ from orchestrator.authority.ledger import Ledger
 from orchestrator.broker.wire import Link
 from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
 
-__all__ = ["CallFlight", "DrainFlight", "Draining", "WaitFlight"]
+__all__ = ["CallFlight", "DrainFlight", "Draining", "RenewalFlight", "Seen", "WaitFlight"]
 
 
 class DrainFlight:
@@ -59,16 +61,28 @@ class Draining:
             self._ledger.arrive(flight)
 
 
-class CallFlight:
-    """A request that was handed to a client session under a permit.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a request was handed over with: how often its session had begun anew, which credentials."""
 
-    `seen` is how often the client session had begun anew by then.
-    """
+    session: int
+    credentials: object
+
+    @classmethod
+    def now(cls, link: Link) -> Seen:
+        """Return what a request would be handed over with in this step."""
+        renewal = link.session.renewal
+        source = renewal.credentials
+        return cls(renewal.count, None if source is None else source.generation)
+
+
+class CallFlight:
+    """A request that was handed to a client session under a permit."""
 
     __slots__ = ("_draining", "link", "pending", "permit", "seen")
 
     def __init__(
-        self, permit: Permit, pending: PendingRequest, link: Link, draining: Draining, seen: int
+        self, permit: Permit, pending: PendingRequest, link: Link, draining: Draining, seen: Seen
     ) -> None:
         self.permit = permit
         self.pending = pending
@@ -104,18 +118,31 @@ class CallFlight:
 class WaitFlight:
     """A wait for a person's answer, before anything was admitted."""
 
-    __slots__ = ("_scope", "_stamp", "reason")
+    __slots__ = ("_scope", "reason", "stamp")
 
     def __init__(self, *, stamp: Stamp, scope: anyio.CancelScope) -> None:
-        self._stamp = stamp
+        self.stamp = stamp
         self._scope = scope
         self.reason: DenyReason | None = None
 
     def lapsed(self) -> DenyReason | None:
         """Return why the wait has no point any more; None if it has."""
-        return self._stamp.lapsed()
+        return self.stamp.lapsed()
 
     def interrupt(self, reason: DenyReason) -> None:
         """End the wait at once."""
         self.reason = reason
         self._scope.cancel()
+
+
+class RenewalFlight(WaitFlight):
+    """A wait of a call that was turned away, for the credentials with which it is decided anew.
+
+    What only moves on meanwhile, as the login itself may, does not end the wait.
+    """
+
+    __slots__ = ()
+
+    def lapsed(self) -> DenyReason | None:
+        """Return what has ended for good; None if nothing has."""
+        return self.stamp.ended()

@@ -19,8 +19,8 @@ __all__ = ["Receipt", "Revocation"]
 class Receipt:
     """Once this is returned, no further byte of what depended on the revoked authority leaves (I2).
 
-    `stopped` calls were under way, or waited for a person: `refused` of them had sent nothing,
-    `maybe_sent` had. Of the frames that had begun, those of calls that had ended before included,
+    `stopped` calls were under way, or waited for a person: `refused` of them had sent nothing, or
+    been turned away unexecuted; `maybe_sent` had sent something. Of the frames that had begun, those of calls that had ended before included,
     `drained` were finished and `aborted` ended with their connection.
     """
 

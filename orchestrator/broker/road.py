@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Final
 
-from mcp_client.protocol.errors import McpError, PeerError, ServerGoneError
+from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import SessionLostError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.surfaces.results import read_content
@@ -15,8 +15,10 @@ from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
 from orchestrator.broker.asking import Asking
 from orchestrator.broker.builtins import BuiltinTool
-from orchestrator.broker.flights import CallFlight, Draining
+from orchestrator.broker.failing import failed
+from orchestrator.broker.flights import CallFlight, Draining, Seen
 from orchestrator.broker.ports import BrokerPorts
+from orchestrator.broker.renewing import TURNED_AWAY, Renewing, TurnedAwayError
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wire import Link
 from orchestrator.broker.wish import Wish, unknown
@@ -36,6 +38,7 @@ _CLIENT_LIMITS: Final = ClientLimits()
 _OK: Final = CallOutcome.OK.value
 _FAILED: Final = CallOutcome.FAILED.value
 _ANSWERED: Final = Delivery.ANSWERED.value
+_WIDENED: Final = "scope"
 _STRICTNESS: Final = {Effect.PERMIT: 0, Effect.ASK: 1, Effect.FORBID: 2}
 
 
@@ -64,6 +67,7 @@ class Broker:
         self._limits = limits
         self._builtins = dict(builtins)
         self._draining = Draining(ledger)
+        self._renewing = Renewing(ledger=ledger, gate=self._gate)
         self._links: dict[ServerName, Link] = {}
 
     def attach(self, link: Link) -> None:
@@ -97,10 +101,7 @@ class Broker:
             try:
                 if snapshot is None or capability is None:
                     raise _nothing_there(wish)
-                try:
-                    content = await self._attempt(wish, snapshot, capability)
-                except _SessionForgottenError as forgotten:
-                    content = await self._once_more(wish, snapshot, capability, forgotten)
+                content = await self._go(wish, snapshot, capability)
             except AuthorityError as error:
                 self._refused(wish, error, span)
                 raise
@@ -114,41 +115,29 @@ class Broker:
             self._ended(wish, _FAILED if content.is_error else _OK, _ANSWERED)
             return content
 
-    async def _once_more(
-        self,
-        wish: Wish,
-        snapshot: CapabilitySnapshot,
-        capability: Capability,
-        forgotten: _SessionForgottenError,
+    async def _go(
+        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
-        """Go the whole road again: the server had only forgotten its session.
+        """Go the whole road; once more for each reason that the server had to turn the call away.
 
-        Nothing of the first time counts the second time: it is a call anew (I15).
+        Nothing of one time counts the next time: it is a call anew, under a permit anew (I15).
         """
-        link, seen = forgotten.link, forgotten.seen
-        await self._renew(wish, snapshot, capability, link, seen, forgotten.error.delivery)
-        try:
-            return await self._attempt(wish, snapshot, capability)
-        except _SessionForgottenError as again:
-            raise _failed(wish, again.error) from again.error
-
-    async def _renew(
-        self,
-        wish: Wish,
-        snapshot: CapabilitySnapshot,
-        capability: Capability,
-        link: Link,
-        seen: int,
-        delivery: Delivery,
-    ) -> None:
-        try:
-            await link.session.renewal.renew(seen)
-            # What the server offers now may be another thing under the same name (I8).
-            await link.catch_up()
-        except McpError as error:
-            # it may have failed because authority ended: then that is what there is to say
-            self._gate.stamp(snapshot, capability)
-            raise _failed(wish, error, delivery) from error
+        handled: set[str] = set()
+        while True:
+            try:
+                return await self._attempt(wish, snapshot, capability)
+            except TurnedAwayError as away:
+                if away.reason in handled:
+                    raise failed(wish, away.error) from away.error
+                handled.add(away.reason)
+                await self._renewing.after(wish, snapshot, capability, away)
+            except AuthorityError as error:
+                # nothing left, and the login only reaches further now
+                widened = error.reason is DenyReason.SCOPE_CHANGED
+                unsent = error.delivery is Delivery.NOT_SENT
+                if not (widened and unsent) or _WIDENED in handled:
+                    raise
+                handled.add(_WIDENED)
 
     async def _attempt(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
@@ -157,7 +146,7 @@ class Broker:
         if link is not None and (link.session.renewal.is_due or not link.is_fresh()):
             # the count before the one that is due, or that was listed
             seen = link.session.renewal.count - (not link.session.renewal.is_due)
-            await self._renew(wish, snapshot, capability, link, seen, Delivery.NOT_SENT)
+            await self._renewing.session(wish, snapshot, capability, link, seen, Delivery.NOT_SENT)
         if not wish.params:
             wish.take_arguments(self._limits, self._digest_arguments)
         stamp = self._gate.stamp(snapshot, capability)
@@ -199,11 +188,11 @@ class Broker:
         try:
             result = await pending.wait()
         except McpError as error:
-            if isinstance(error, SessionLostError) and error.delivery is Delivery.REFUSED:
-                raise _SessionForgottenError(error, flight.link, flight.seen) from error
+            if isinstance(error, TURNED_AWAY) and error.delivery is Delivery.REFUSED:
+                raise TurnedAwayError(error, flight.link, flight.seen) from error
             if error.delivery is Delivery.ANSWERED:  # an error is an answer too (I18)
                 _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
-            raise _failed(wish, error) from error
+            raise failed(wish, error) from error
         finally:
             self._ledger.arrive(flight)
             flight.leave()
@@ -265,15 +254,15 @@ class Broker:
             raise AuthorityError(
                 f"{wish.ref}: its server is not connected", reason=DenyReason.SERVER_DISCONNECTED
             )
-        seen = link.session.renewal.count
+        seen = Seen.now(link)
         try:
             pending = link.session.start(
                 "tools/call", wish.params, guard=permit, seconds=link.seconds
             )
         except SessionLostError as error:
-            raise _SessionForgottenError(error, link, seen) from error
+            raise TurnedAwayError(error, link, seen) from error
         except McpError as error:
-            raise _failed(wish, error) from error
+            raise failed(wish, error) from error
         flight = CallFlight(permit, pending, link, self._draining, seen)
         self._ledger.depart(flight)
         link.observer.expect(pending.id, wish.id, wish.ref.name)
@@ -304,16 +293,6 @@ class Broker:
         self._audit.append(
             "call_ended", {"call": wish.id, "outcome": outcome, "delivery": delivery}
         )
-
-
-class _SessionForgottenError(Exception):
-    """The server turned the frame away because it had forgotten the session, or it was not sent."""
-
-    def __init__(self, error: SessionLostError, link: Link, seen: int) -> None:
-        super().__init__("the server has forgotten the session")
-        self.error = error
-        self.link = link
-        self.seen = seen
 
 
 def _nothing_there(wish: Wish) -> AuthorityError:
@@ -348,7 +327,7 @@ def _content(wish: Wish, result: object) -> UntrustedContent:
     try:
         blocks, structured, is_error = read_content(result, _CLIENT_LIMITS, server=wish.ref.server)
     except McpError as error:
-        raise _failed(wish, error) from error
+        raise failed(wish, error) from error
     return UntrustedContent(
         origin=wish.origin, blocks=blocks, structured=structured, is_error=is_error
     )
@@ -368,27 +347,3 @@ def _require_in_force(wish: Wish, permit: Permit, *, bytes_sent: int = 0) -> Non
 
 def _rule(decision: Decision) -> str:
     return str(decision.reasons[0]) if decision.reasons else ""
-
-
-def _failed(wish: Wish, error: McpError, delivery: Delivery | None = None) -> CallFailedError:
-    """Translate the client's error: agents know no client.
-
-    `delivery` is the call's own, where the error is about something else.
-    """
-    if delivery is None:
-        delivery = error.delivery
-    detail = ""
-    if isinstance(error, PeerError):
-        detail = error.peer_message
-    elif isinstance(error, ServerGoneError):
-        detail = error.stderr_tail
-    unknown = delivery is Delivery.MAYBE_SENT
-    return CallFailedError(
-        f"{wish.ref}: {error}" + (" (outcome unknown)" if unknown else ""),
-        code="E-CALL-" + type(error).__name__.removesuffix("Error").upper(),
-        server=wish.ref.server,
-        stage=error.stage,
-        delivery=delivery,
-        peer_code=error.code if isinstance(error, PeerError) else None,
-        untrusted_detail=detail,
-    )

@@ -51,7 +51,12 @@ class DenyReason(Enum):
     SERVER_DISABLED = "server_disabled"
     SERVER_DISCONNECTED = "server_disconnected"
     LOGGED_IN = "logged_in"
+    """Another login took the place of the one that it depended on."""
     LOGGED_OUT = "logged_out"
+    NEEDS_AUTH = "needs_auth"
+    """The server wants a login, or one that reaches further, and nobody can be asked here."""
+    SCOPE_CHANGED = "scope_changed"
+    """The login reaches further now: what was under way is decided anew."""
     DEFINITION_CHANGED = "definition_changed"
     PIN_FORGOTTEN = "pin_forgotten"
     """The person who had approved the definition took that back."""
@@ -133,6 +138,11 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = MappingProxyType(
         DenyReason.LOGGED_OUT: Denial(
             "what was reached under the login", "log in to the server, then " + _NEW_AGENT
         ),
+        DenyReason.NEEDS_AUTH: Denial(
+            "what was reached under the login",
+            "log in to the server (remit mcp login NAME), then " + _NEW_AGENT,
+        ),
+        DenyReason.SCOPE_CHANGED: Denial("the leave for this call", _SAME_CALL),
         DenyReason.DEFINITION_CHANGED: Denial(
             "the capability as it was defined when it was approved",
             "look at what has changed and approve it, then " + _NEW_AGENT,

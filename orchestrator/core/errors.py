@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from mcp_client.protocol.errors import Delivery
 from orchestrator.core.denials import DENIALS, DenyReason
@@ -91,6 +92,12 @@ class ConfigError(RemitError):
         )
 
 
+_EXIT_CODES: Final = {
+    DenyReason.ASK_UNANSWERED: ExitCode.INPUT_REQUIRED,
+    DenyReason.NEEDS_AUTH: ExitCode.NEEDS_AUTHORIZATION,
+}
+
+
 class AuthorityError(RemitError):
     """A call that may not happen, or whose result may not be delivered.
 
@@ -117,13 +124,12 @@ class AuthorityError(RemitError):
         fix: str = "",
     ) -> None:
         code = "E-AUTHORITY-" + reason.name.replace("_", "-")
-        pending = reason is DenyReason.ASK_UNANSWERED
         super().__init__(
             message,
             code=code,
             why=why,
             fix=fix or DENIALS[reason].regain,
-            exit_code=ExitCode.INPUT_REQUIRED if pending else ExitCode.DENIED,
+            exit_code=_EXIT_CODES.get(reason, ExitCode.DENIED),
         )
         self.reason = reason
         self.delivery = delivery
@@ -174,8 +180,15 @@ class ServerFailedError(RemitError):
     """
 
     def __init__(
-        self, message: str, *, code: str, server: str, fix: str = "", untrusted_detail: str = ""
+        self,
+        message: str,
+        *,
+        code: str,
+        server: str,
+        fix: str = "",
+        untrusted_detail: str = "",
+        exit_code: ExitCode = ExitCode.FAILED,
     ) -> None:
-        super().__init__(message, code=code, fix=fix)
+        super().__init__(message, code=code, fix=fix, exit_code=exit_code)
         self.server = server
         self.untrusted_detail = untrusted_detail
