@@ -25,6 +25,12 @@ COMMANDS: Final = {
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
     "mcp": LazyCommand("orchestrator.cli.mcp:mcp", "Look at the configured servers."),
+    "init": LazyCommand(
+        "orchestrator.cli.init:init", "Write a policy and a pipeline to begin with."
+    ),
+    "doctor": LazyCommand(
+        "orchestrator.cli.doctor:doctor", "Look whether remit can work here, and what mends it."
+    ),
     "completion": LazyCommand(
         "orchestrator.cli.completion:completion", "Print the completion script of a shell."
     ),

@@ -1,0 +1,1 @@
+"""The files that `remit init` writes; they are data, and nothing here imports them."""

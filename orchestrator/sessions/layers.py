@@ -1,0 +1,80 @@
+"""The profile's files and the project's, one over the other (S-20). Approves and starts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Origin
+from orchestrator.sessions.configuration import ServersSource, load_servers, merge_servers
+from orchestrator.sessions.entries import ServersFile
+from orchestrator.sessions.projects import project_of
+from orchestrator.sessions.state import StatePaths
+
+__all__ = ["SERVERS_FILE", "ConfiguredServers", "configured_servers"]
+
+SERVERS_FILE: Final = ".mcp.json"
+"""The project's servers file, as other clients name it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredServers:
+    """The servers there are.
+
+    Attributes:
+        file: the entries of both layers; the profile's stand first and win over the project's.
+        project: the folder that approvals belong to, links followed.
+        project_file: the project's servers file; None if there is none.
+        book: what of the project is approved.
+    """
+
+    file: ServersFile
+    project: Path
+    project_file: Path | None
+    book: ApprovalBook
+
+
+def configured_servers(
+    paths: StatePaths,
+    servers: Path | None,
+    *,
+    environ: Mapping[str, str],
+    home: Path,
+    approve: Collection[str] = (),
+    allow_variables: Collection[str] = (),
+    out: str = "",
+) -> ConfiguredServers:
+    """Read the profile's servers file and the project's.
+
+    `servers` is the project's file; None takes the one of the project we stand in, if it has one.
+    Raises ConfigError for a file that cannot be read, or an approval that is none.
+    """
+    named = servers or project_of(Path.cwd() / SERVERS_FILE) / SERVERS_FILE
+    project = project_of(named).resolve()
+    present = named if servers is not None or named.exists() else None
+    profile = paths.config / "mcp.json"
+
+    def load(path: Path | None, origin: Origin) -> ServersFile:
+        if path is None:
+            return ServersFile()
+        source = ServersSource(
+            origin=origin,
+            project=project,
+            home=home,
+            environ=environ,
+            allow_variables=frozenset(allow_variables),
+            out=out,
+        )
+        return load_servers(path, source)
+
+    return ConfiguredServers(
+        file=merge_servers(
+            load(profile if profile.exists() else None, Origin.PROFILE),
+            load(present, Origin.PROJECT),
+        ),
+        project=project,
+        project_file=present,
+        book=ApprovalStore(paths.approvals).book(project, approve),
+    )

@@ -1,0 +1,190 @@
+"""What is configured, and whether each approved server answers. Calls no tool of any.
+
+Of a server only its label, what it speaks and how long it took is told: its name for itself, its
+address and what it writes to stderr are not.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+import anyio
+
+from mcp_client.client import connect
+from mcp_client.protocol.dialect import Dialect
+from mcp_client.protocol.errors import McpError
+from orchestrator.authority.guards import SessionGuard
+from orchestrator.authority.ledger import CellKind, Ledger
+from orchestrator.core.errors import RemitError
+from orchestrator.core.groups import sole_cause
+from orchestrator.core.ports import Clock
+from orchestrator.sessions.approvals import ApprovalBook, ApprovalState
+from orchestrator.sessions.entries import (
+    EntryState,
+    ServerEntry,
+    ServersFile,
+    ServerTransport,
+    refuse_changed,
+    server_item,
+)
+from orchestrator.sessions.servers import server_source
+from orchestrator.surfaces.doctor.findings import Finding, Level
+
+__all__ = ["HANDSHAKE_SECONDS", "configuration_findings", "handshake_findings"]
+
+HANDSHAKE_SECONDS: Final = 20.0
+"""For starting one server and listing its tools: a first `npx` downloads a package."""
+_AT_ONCE: Final = 8
+"""Handshakes side by side."""
+_RUNNERS: Final = frozenset({"npx", "uvx", "bunx", "pipx"})
+
+
+def configuration_findings(file: ServersFile, book: ApprovalBook) -> list[Finding]:
+    """Say what is wrong with the servers files, and which servers wait for an approval."""
+    found = [
+        Finding(
+            name="configuration",
+            level=Level.WARN,
+            detail=f"{warning.message} ({warning.where})",
+            fix=warning.fix,
+        )
+        for warning in file.warnings
+    ]
+    for entry in file.entries:
+        found += _of_entry(entry, book)
+    if not file.entries:
+        found.append(
+            Finding(
+                name="configuration",
+                level=Level.WARN,
+                detail="no servers are configured",
+                fix="remit init, or remit mcp import --from CLIENT",
+            )
+        )
+    return found
+
+
+def _of_entry(entry: ServerEntry, book: ApprovalBook) -> Iterable[Finding]:
+    name = f"server {entry.name}"
+    if entry.state is EntryState.DISABLED:
+        yield Finding(name=name, level=Level.OK, detail="disabled")
+        return
+    if entry.problem is not None:
+        problem = entry.problem
+        detail = f"{problem.code}: {problem.message}"
+        yield Finding(name=name, level=Level.FAIL, detail=detail, fix=problem.fix)
+        return
+    state = book.state(server_item(entry))
+    if state is not ApprovalState.APPROVED:
+        yield Finding(
+            name=name,
+            level=Level.WARN,
+            detail=f"{state.value}: it is not started",
+            fix="run a pipeline that uses it on a terminal, or see `remit mcp list --json`",
+        )
+    if entry.transport is ServerTransport.STDIO:
+        yield from _of_command(name, entry)
+
+
+def _of_command(name: str, entry: ServerEntry) -> Iterable[Finding]:
+    program = entry.command.rpartition("/")[2]
+    if entry.command_line is None and shutil.which(entry.command) is None:
+        yield Finding(
+            name=name,
+            level=Level.FAIL,
+            detail=f"its program {program!r} is not found",
+            fix=f"install {program}, or write the whole path",
+        )
+    if program in _RUNNERS and not any(_is_pinned(word) for word in entry.args):
+        yield Finding(
+            name=name,
+            level=Level.WARN,
+            detail=f"{program} takes the newest version of its package at each start",
+            fix="write the version: PACKAGE@1.2.3 for npx, PACKAGE==1.2.3 for uvx",
+        )
+
+
+def _is_pinned(word: str) -> bool:
+    """Return whether a word names one version of a package."""
+    name, at, version = word.rpartition("@")
+    return "==" in word or (bool(at) and bool(name) and version[:1].isdigit())
+
+
+async def handshake_findings(
+    entries: Sequence[ServerEntry], *, clock: Clock, seconds: float = HANDSHAKE_SECONDS
+) -> list[Finding]:
+    """Start or reach each server, shake hands, list its tools, and end it again."""
+    found: dict[str, Finding] = {}
+    limiter = anyio.CapacityLimiter(_AT_ONCE)
+
+    async def look(entry: ServerEntry) -> None:
+        async with limiter:
+            found[entry.name] = await _handshake(entry, clock, seconds)
+
+    async with anyio.create_task_group() as group:
+        for entry in entries:
+            group.start_soon(look, entry)
+    return [found[entry.name] for entry in entries]
+
+
+async def _handshake(entry: ServerEntry, clock: Clock, seconds: float) -> Finding:
+    name = f"server {entry.name}"
+    began = clock.now()
+    try:
+        with anyio.fail_after(seconds):
+            detail = await _greet(entry)
+    except TimeoutError:
+        return Finding(
+            name=name,
+            level=Level.FAIL,
+            detail=f"no answer within {seconds:g} s",
+            fix="start its command by hand to see what it waits for",
+        )
+    except Exception as error:  # noqa: BLE001  # whatever a server does, the others are looked at
+        return _failed(name, error)
+    return Finding(name=name, level=Level.OK, detail=f"{detail}, {clock.now() - began:.1f} s")
+
+
+async def _greet(entry: ServerEntry) -> str:
+    refuse_changed(entry)
+    ledger = Ledger(thread=threading.get_ident)
+    session = ledger.open(CellKind.SESSION, "doctor")
+    server = ledger.open(CellKind.SERVER, entry.name, under=session)
+    async with connect(
+        server_source(entry),
+        guard=SessionGuard(session=session, server=server),
+        dialect=Dialect(opening=entry.protocol),
+    ) as client:
+        tools = (await client.list_tools()).tools if client.capabilities.tools else ()
+        return f"MCP {client.protocol_version}, {len(tools)} tools"
+
+
+def _failed(name: str, error: BaseException) -> Finding:
+    if isinstance(error, BaseExceptionGroup):
+        error = sole_cause(cast("BaseExceptionGroup[BaseException]", error))
+    match error:
+        case RemitError():
+            return Finding(
+                name=name,
+                level=Level.FAIL,
+                detail=f"{error.code}: {error.message}",
+                fix=error.fix,
+            )
+        case McpError():
+            stage = error.stage or "connect"
+            return Finding(
+                name=name,
+                level=Level.FAIL,
+                detail=f"the handshake failed ({type(error).__name__}, {stage})",
+                fix="start its command by hand to see what it says",
+            )
+        case _:
+            return Finding(
+                name=name,
+                level=Level.FAIL,
+                detail=f"a mistake of remit's own ({type(error).__name__})",
+                fix="please report it",
+            )
