@@ -9,7 +9,6 @@ import pytest
 
 from tests.orchestrator.cli.running import Finished, Remit
 
-
 _ROLE = ("--role", "anybody")
 
 
