@@ -7,17 +7,12 @@ address and what it writes to stderr are not.
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
 import anyio
 
-from mcp_client.client import connect
-from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.errors import McpError
-from orchestrator.authority.guards import SessionGuard
-from orchestrator.authority.ledger import CellKind, Ledger
 from orchestrator.core.errors import RemitError
 from orchestrator.core.groups import sole_cause
 from orchestrator.core.ports import Clock
@@ -27,10 +22,9 @@ from orchestrator.sessions.entries import (
     ServerEntry,
     ServersFile,
     ServerTransport,
-    refuse_changed,
     server_item,
 )
-from orchestrator.sessions.servers import server_source
+from orchestrator.sessions.greeting import greet_server
 from orchestrator.surfaces.doctor.findings import Finding, Level
 
 __all__ = ["HANDSHAKE_SECONDS", "configuration_findings", "handshake_findings"]
@@ -135,7 +129,7 @@ async def _handshake(entry: ServerEntry, clock: Clock, seconds: float) -> Findin
     began = clock.now()
     try:
         with anyio.fail_after(seconds):
-            detail = await _greet(entry)
+            greeting = await greet_server(entry)
     except TimeoutError:
         return Finding(
             name=name,
@@ -145,21 +139,8 @@ async def _handshake(entry: ServerEntry, clock: Clock, seconds: float) -> Findin
         )
     except Exception as error:  # noqa: BLE001  # whatever a server does, the others are looked at
         return _failed(name, error)
-    return Finding(name=name, level=Level.OK, detail=f"{detail}, {clock.now() - began:.1f} s")
-
-
-async def _greet(entry: ServerEntry) -> str:
-    refuse_changed(entry)
-    ledger = Ledger(thread=threading.get_ident)
-    session = ledger.open(CellKind.SESSION, "doctor")
-    server = ledger.open(CellKind.SERVER, entry.name, under=session)
-    async with connect(
-        server_source(entry),
-        guard=SessionGuard(session=session, server=server),
-        dialect=Dialect(opening=entry.protocol),
-    ) as client:
-        tools = (await client.list_tools()).tools if client.capabilities.tools else ()
-        return f"MCP {client.protocol_version}, {len(tools)} tools"
+    spoken = f"MCP {greeting.protocol_version}, {greeting.tools} tools"
+    return Finding(name=name, level=Level.OK, detail=f"{spoken}, {clock.now() - began:.1f} s")
 
 
 def _failed(name: str, error: BaseException) -> Finding:
