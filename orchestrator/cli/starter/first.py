@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from typing import Any
 
-from orchestrator import AgentTask, Call
+from orchestrator import AgentTask, Call, Note
 
 Steps = Generator[Any, Any, object]
 
 
 def guide(task: AgentTask) -> Steps:
-    """Return, in words, what this agent may call."""
+    """Return what this agent may call, as its own view of it says."""
     listed = yield Call("remit", "list_capabilities")
-    rows = json.loads(listed.text)
-    return [f"{row['server']}/{row['tool']}: {' or '.join(row['effects'])}" for row in rows]
+    yield Note("asked what may be called here")
+    return listed.unwrap().text
