@@ -53,7 +53,7 @@ def init(context: click.Context, folder: Path | None, policy: str | None, as_jso
         files += [
             _File(root / ".mcp.json", _SERVERS),
             _File(root / "pipelines" / "first.toml", _text("first.toml")),
-            _File(root / "pipelines" / "first.py", _text("first.py")),
+            _File(root / "pipelines" / "first.py", _text("first.py.txt")),
         ]
     fates = [(file, _write(file)) for file in files]
     if as_json:

@@ -22,7 +22,7 @@ def test_what_init_writes_runs_once_it_is_approved(remit: Remit):
     pending = remit("run", "pipelines/first.toml", "--quiet")
     assert pending.code == 6
 
-    ended = remit("run", "pipelines/first.toml", "--quiet", *approvals(pending))
+    ended = remit("run", "pipelines/first.toml", "--json", *approvals(pending))
 
     assert ended.code == 0, ended.err
     assert "list_capabilities" in ended.out
