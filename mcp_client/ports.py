@@ -124,6 +124,15 @@ class CredentialSource(Protocol):
         """Which credentials a request sent now would carry: equal as long as they are the same."""
         ...
 
+    @property
+    def is_due(self) -> bool:
+        """Whether they are about to end: then `ready` is to be awaited before a request is sent."""
+        ...
+
+    async def ready(self) -> None:
+        """Renew them if they are about to end. Waits no longer than that takes; never fails."""
+        ...
+
     async def renewed(self, error: AuthorizationRequiredError, seen: object) -> None:
         """Return once a request that was turned away with `error` may be sent again.
 

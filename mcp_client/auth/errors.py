@@ -20,6 +20,7 @@ class AuthFault(Enum):
     ISSUER = "the issuer is not the one that was asked"
     METADATA_MISSING = "the authorization server has no metadata"
     PKCE = "the authorization server does not show that it supports PKCE with S256"
+    REFUSED = "the server turns away what its authorization server has just granted"
     REGISTRATION_REFUSED = "the registration was refused"
     RESOURCE = "the metadata is that of another resource"
     SCOPE = "a wider scope was asked for and did not help"

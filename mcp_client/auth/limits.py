@@ -29,8 +29,16 @@ class AuthLimits:
     """One request to an authorization server."""
     consent_seconds_max: float = 300.0
     """From opening a browser to the code: a person reads, signs in, confirms."""
+    renewals_max: int = 5
+    """Tokens in a row that are turned away as soon as they were granted: then no other is asked for."""
     early_seconds: float = 30.0
-    """So long before its end a token counts as expired: clocks differ, requests take time."""
+    """So long before its end a token is renewed: clocks differ, requests take time."""
+    early_share: float = 0.2
+    """But not sooner than with this share of its time left: one of a minute is not renewed at once."""
+    ahead_pause_seconds: float = 5.0
+    """Before a renewal ahead of the end is tried again that did not succeed."""
+    closing_seconds: float = 2.0
+    """How long a renewal under way may take once its connection is closed."""
     lease_seconds: float = 60.0
     """How long one process may take to renew a grant before another may try."""
     poll_seconds: float = 0.1

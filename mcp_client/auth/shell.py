@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, TypeVar
@@ -13,38 +15,21 @@ import anyio
 import anyio.to_thread
 
 from mcp_client.auth.asking import Asker
-from mcp_client.auth.discovery import UrlRules, read_resource, read_server
+from mcp_client.auth.attempt import Attempts
+from mcp_client.auth.discovery import UrlRules
 from mcp_client.auth.dpop import ProofKey
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError, NeedsAuthorizationError
-from mcp_client.auth.flow import Consent, Flow, Profile, Stage
+from mcp_client.auth.flow import Flow, Profile
 from mcp_client.auth.grants import Grant
 from mcp_client.auth.limits import AuthLimits
-from mcp_client.auth.registration import (
-    AuthMethod,
-    ClientIdentity,
-    RegistrationRequest,
-    choose_client,
-    read_registration,
-)
-from mcp_client.auth.requests import (
-    AssertionFacts,
-    Token,
-    TokenRequest,
-    authorization_url,
-    client_credentials_request,
-    code_request,
-    exchange_request,
-    jwt_bearer_request,
-    read_assertion,
-    read_redirect,
-    read_token,
-    refresh_request,
-)
+from mcp_client.auth.registration import ClientIdentity
+from mcp_client.auth.requests import Token
+from mcp_client.auth.runs import SharedRun
 from mcp_client.auth.settings import AuthorizationStep, AuthSettings
 from mcp_client.auth.store import Kept, Stored, TokenStore
 from mcp_client.net.http.engine import HttpEngine
 from mcp_client.net.http.httpx_transport import guarded_client
-from mcp_client.net.http.messages import LateHeaders
+from mcp_client.net.http.messages import LateHeaders, Target
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import AuthorizationRequiredError
@@ -54,21 +39,11 @@ __all__ = ["Authorizer", "wall_clock"]
 ResultT = TypeVar("ResultT")
 
 _LIMITS: Final = AuthLimits()
-_NOWHERE: Final = "http://127.0.0.1/"
-"""The redirect of a client that redirects nobody."""
 
 
 def wall_clock() -> float:
     """Return the time in seconds since 1970, as tokens and assertions count it."""
     return datetime.now(tz=UTC).timestamp()
-
-
-class _Run:
-    """One renewal under way, and how it ended."""
-
-    def __init__(self) -> None:
-        self.over = anyio.Event()
-        self.error: McpError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +52,25 @@ class _Bound:
 
     owner: Authorizer
     method: str
-    url: str
+    url: str = field(repr=False)
 
     def __call__(self) -> Sequence[tuple[str, str]]:
         return self.owner.headers_for(self.method, self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunGuard:
+    """Leave for the credential traffic of a run, until somebody logs out."""
+
+    owner: Authorizer
+    leave: SendGuard
+
+    def check(self) -> None:
+        self.owner.require_present()
+        self.leave.check()
+
+    def sent(self) -> None:
+        self.leave.sent()
 
 
 class Authorizer:
@@ -89,7 +79,7 @@ class Authorizer:
     It is the `LateHeaders` of the server's requests: each carries the token of the step in which it
     is sent. Renewals are one at a time, here and, through the store's lease, in all processes that
     share it; no lock is held while anything is sent. A token that comes after a logout, or after
-    another's renewal, is thrown away.
+    another's renewal, is thrown away. Credentials are got within `running` only.
 
     Args:
         server_url: the configured URL of the server, and the audience of its tokens.
@@ -120,19 +110,29 @@ class Authorizer:
         on_change: Callable[[Grant | None, Grant | None], object] | None = None,
     ) -> None:
         self._url = server_url
+        self._origin: Final = Target.parse(server_url).origin
         self._settings = settings
         self._store = store
         self._step = step
         self._server = server
         self._limits = limits
         self._clock = clock
-        self._rules = UrlRules.of(server_url, limits)
         self._key = ProofKey() if settings.dpop else None
-        self._asker = Asker(
+        rules = UrlRules.of(server_url, limits)
+        asker = Asker(
             guarded_client(engine, seconds=limits.request_seconds_max),
-            guard=guard,
-            rules=self._rules,
+            guard=_RunGuard(self, guard),
+            rules=rules,
             key=self._key,
+            clock=clock,
+        )
+        self._attempts = Attempts(
+            server_url,
+            asker=asker,
+            rules=rules,
+            settings=settings,
+            step=step,
+            server=server,
             clock=clock,
         )
         self._holder = secrets.token_urlsafe(12)
@@ -141,7 +141,13 @@ class Authorizer:
         self._nonces = 0
         self._step_ups = 0
         self._on_change = on_change
-        self._run: _Run | None = None
+        self._runs = SharedRun(closing_seconds=limits.closing_seconds)
+        self._storing = anyio.Lock()
+        self._logouts = 0
+        self._logouts_of_run = 0
+        self._due_at = math.inf
+        self._obtained_at = -math.inf
+        self._refusals = 0
 
     # ----------------------------------------------------------------------------- attaching
 
@@ -155,7 +161,13 @@ class Authorizer:
         return self.headers_for("POST", self._url)
 
     def of(self, method: str, url: str) -> LateHeaders:
-        """Return what makes the headers of one request."""
+        """Return what makes the headers of one request.
+
+        Raises AuthorizationFailedError for a request to another origin: no credential leaves this
+        one, whatever else should have seen to that.
+        """
+        if Target.parse(url).origin != self._origin:
+            raise AuthorizationFailedError(AuthFault.URL, "a request would leave the origin")
         return _Bound(self, method, url)
 
     def headers_for(self, method: str, url: str) -> Sequence[tuple[str, str]]:
@@ -178,13 +190,40 @@ class Authorizer:
 
     # ------------------------------------------------------------------------------ renewing
 
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Own the task that gets credentials: a call that is given up takes no other's with it.
+
+        A renewal that is under way at the end is given `closing_seconds`, since a pair that was
+        replaced is good for nothing; everything else is given up.
+        """
+        async with self._runs.open():
+            yield
+
     async def load(self) -> None:
         """Take what the store has."""
-        stored = await self._in_thread(partial(self._store.read, self._url))
-        if self._key is not None:
-            # a token is bound to the key of the process that asked for it
-            stored = replace(stored, issuer="")
-        self._use(stored)
+        await self._look(self._logouts)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the token is about to end and can be renewed without anybody."""
+        return self._clock() >= self._due_at
+
+    async def ready(self) -> None:
+        """Renew what is about to end. Waits only if it has ended; never asks a person or fails.
+
+        What stands in the way is found out by whoever sends a request then.
+        """
+        if not self.is_due:
+            return
+        token = self._stored.token
+        if not self._runs.is_busy:
+            self._runs.start(self._renew_ahead)
+        if token is not None and token.expires_at <= self._clock():
+            try:
+                await self._runs.join()
+            except McpError:
+                return
 
     async def renewed(self, error: AuthorizationRequiredError, seen: object) -> None:
         """Get credentials with which a request may be sent again that was turned away with `error`.
@@ -193,87 +232,125 @@ class Authorizer:
         Raises `error` if credentials are not what is missing, NeedsAuthorizationError, or
         AuthorizationFailedError.
         """
+        asked = {each.parameters.get("error", "") for each in error.challenges}
+        if "use_dpop_nonce" in asked and error.nonce and self._key is not None:
+            if seen == self.generation:
+                self._nonce = error.nonce
+                self._nonces += 1
+            return
+        if error.status == 403 and "insufficient_scope" not in asked:
+            raise error
         while seen == self.generation:
-            if self._run is None:
-                await self._lead(partial(self._renew, error))
+            if not self._runs.is_busy:
+                await self._runs.do(partial(self._renew, error, widens=error.status == 403))
                 return
-            run = self._run
-            await run.over.wait()
-            if run.error is not None:
-                raise run.error
+            await self._runs.join()
 
     async def log_in(self, error: AuthorizationRequiredError) -> None:
         """Get a new grant, whatever there is: for a person, ask them anew.
 
         `error` is what the server says to a request without credentials. Raises as `renewed`.
         """
-        while self._run is not None:
-            await self._run.over.wait()
-        await self._lead(partial(self._granted_anew, error))
+        while self._runs.is_busy:
+            try:
+                await self._runs.join()
+            except McpError:
+                continue  # it was another's
+        await self._runs.do(partial(self._grant_anew, error))
 
     async def log_out(self) -> None:
-        """Forget the tokens, here in this step and then in the store, whoever else writes there."""
+        """Forget the tokens, here in this step and then in the store, whoever else writes there.
+
+        No request leaves any more with what was good before, that of a renewal under way included.
+        """
+        self._logouts += 1
         self._use(replace(self._stored.without_tokens(), generation=-1))
-        while True:
-            stored = await self._in_thread(partial(self._store.read, self._url))
-            if await self._swap(stored.generation, stored.without_tokens()):
+        async with self._storing:
+            while True:
+                stored = await self._in_thread(partial(self._store.read, self._url))
+                new = stored.without_tokens()
+                swap = partial(self._store.swap, self._url, stored.generation, new)
+                if await self._in_thread(swap):
+                    self._use(replace(new, generation=stored.generation + 1))
+                    return
+
+    def require_present(self) -> None:
+        """Raise NeedsAuthorizationError if somebody has logged out since the run began."""
+        if self._logouts != self._logouts_of_run:
+            raise NeedsAuthorizationError(server=self._server)
+
+    # ----------------------------------------------------------------------------------- runs
+
+    async def _renew(self, error: AuthorizationRequiredError, *, widens: bool) -> None:
+        with self._begun():
+            self._count(widens=widens)
+            if not widens and await self._overtaken(self._stored.generation):
                 return
+            can_refresh = not widens and any(
+                each.token is not None and each.token.refresh_token
+                for each in self._stored.kept.values()
+            )
+            try:
+                if self._needs_person and self._step is None and not can_refresh:
+                    raise NeedsAuthorizationError(server=self._server)
+                await self._alone(partial(self._authorize, error=error, widens=widens))
+            except NeedsAuthorizationError:
+                # it is good for nothing any more; one that is too narrow still is
+                if not widens and self._logouts == self._logouts_of_run:
+                    self._use(self._stored.without_tokens())
+                raise
 
-    def _use(self, stored: Stored) -> None:
-        """Use from now on what is kept so. Whoever depends on the grant is told first."""
-        before, after = self._stored.grant, stored.grant
-        if before != after and self._on_change is not None:
-            self._on_change(before, after)
-        self._stored = stored
+    async def _renew_ahead(self) -> None:
+        with self._begun():
+            try:
+                await self._alone(partial(self._authorize, error=None, widens=False))
+            except NeedsAuthorizationError:
+                self._due_at = math.inf
+            except McpError:
+                self._due_at = self._clock() + self._limits.ahead_pause_seconds
 
-    async def _lead(self, work: Callable[[], Awaitable[None]]) -> None:
-        run = self._run = _Run()
+    async def _grant_anew(self, error: AuthorizationRequiredError) -> None:
+        with self._begun():
+            if self._needs_person and self._step is None:
+                raise NeedsAuthorizationError(server=self._server)
+            await self._alone(partial(self._authorize, error=error, widens=False, anew=True))
+
+    @contextmanager
+    def _begun(self) -> Generator[None]:
+        """Begin a run: what it sends and gets is good until somebody logs out."""
+        self._logouts_of_run = self._logouts
         try:
-            await work()
+            yield
         except McpError as failure:
             failure.server = failure.server or self._server
-            run.error = failure
             raise
-        finally:
-            self._run = None
-            run.over.set()
 
-    async def _renew(self, error: AuthorizationRequiredError) -> None:
-        asked = {each.parameters.get("error", "") for each in error.challenges}
-        if "use_dpop_nonce" in asked and error.nonce and self._key is not None:
-            self._nonce = error.nonce
-            self._nonces += 1
+    @property
+    def _needs_person(self) -> bool:
+        return self._settings.profile is Profile.CODE
+
+    def _count(self, *, widens: bool) -> None:
+        """Count what is asked for because of refusals: a server that always refuses ends it."""
+        if widens:
+            if self._step_ups >= self._limits.step_ups_max:
+                raise AuthorizationFailedError(AuthFault.SCOPE)
+            self._step_ups += 1
             return
-        widens = error.status == 403
-        if widens and "insufficient_scope" not in asked:
-            raise error
-        if widens and self._step_ups >= self._limits.step_ups_max:
-            raise AuthorizationFailedError(AuthFault.SCOPE)
-        can_refresh = not widens and any(
-            each.token is not None and each.token.refresh_token
-            for each in self._stored.kept.values()
-        )
-        self._step_ups += widens
-        try:
-            if self._settings.profile is Profile.CODE and self._step is None and not can_refresh:
-                raise NeedsAuthorizationError(server=self._server)
-            await self._alone(partial(self._authorize, error, widens=widens))
-        except NeedsAuthorizationError:
-            if not widens:  # it is good for nothing any more; one that is too narrow still is
-                self._use(self._stored.without_tokens())
-            raise
+        age = self._clock() - self._obtained_at
+        self._refusals = self._refusals + 1 if age < self._limits.early_seconds else 0
+        if self._refusals > self._limits.renewals_max:
+            raise AuthorizationFailedError(AuthFault.REFUSED)
 
-    async def _granted_anew(self, error: AuthorizationRequiredError) -> None:
-        if self._settings.profile is Profile.CODE and self._step is None:
-            raise NeedsAuthorizationError(server=self._server)
-        await self._alone(partial(self._authorize, error, widens=False, anew=True))
+    async def _alone(self, work: Callable[[int], Awaitable[bool]]) -> None:
+        """Do it as the only one, with the generation that it is about; or take what another got.
 
-    async def _alone(self, work: Callable[[int], Awaitable[None]]) -> None:
-        """Do it as the only one, with the generation that it is about; or take what another got."""
+        `work` returns False if another has taken its place meanwhile.
+        """
         generation = self._stored.generation
-        if await self._leased(generation):
+        is_done = False
+        while not is_done and await self._leased(generation):
             try:
-                await work(generation)
+                is_done = await work(generation)
             finally:
                 with anyio.CancelScope(shield=True):
                     release = partial(self._store.release, self._url, self._holder)
@@ -285,104 +362,52 @@ class Authorizer:
         A lease ends by itself: who asks a person for longer may be overtaken, and the store then
         takes the token of whoever comes first.
         """
-        while True:
-            now = self._clock()
-            lease = partial(self._store.lease, now=now, until=now + self._limits.lease_seconds)
-            if await self._in_thread(partial(lease, self._url, generation, self._holder)):
-                return True
-            stored = await self._in_thread(partial(self._store.read, self._url))
-            if stored.generation != generation:
-                self._use(stored)
+        while not await self._lease(generation):
+            if (await self._look(self._logouts_of_run)).generation != generation:
                 return False
             await anyio.sleep(self._limits.poll_seconds)
+        return True
+
+    async def _lease(self, generation: int) -> bool:
+        """Take the lease, or take it for longer."""
+        now = self._clock()
+        until = now + self._limits.lease_seconds
+        lease = partial(self._store.lease, self._url, generation, self._holder)
+        return await self._in_thread(partial(lease, now=now, until=until))
 
     async def _authorize(
         self,
-        error: AuthorizationRequiredError,
         generation: int,
         *,
+        error: AuthorizationRequiredError | None,
         widens: bool,
         anew: bool = False,
-    ) -> None:
-        flow = await self._discovered(self._challenged(error, widens=widens))
-        kept = self._stored.of(flow.issuer)
-        token = None if widens or anew else await self._refreshed(flow, kept)
-        if token is not None:
-            await self._take(flow.renewed(), kept.client, token, generation)
-            return
-        flow = await self._identified(flow, kept.client)
-        flow = await self._agreed(flow)
-        token = self._noted(await self._granted(flow), kept, widens=widens)
-        client = None if self._settings.client.client_id else flow.known_client
-        await self._take(flow.granted(), client, token, generation)
-
-    # --------------------------------------------------------------------------------- steps
-
-    def _challenged(self, error: AuthorizationRequiredError, *, widens: bool) -> Flow:
-        scope = named = ""
-        for challenge in error.challenges:
-            if challenge.scheme in ("bearer", "dpop"):
-                scope = scope or challenge.parameters.get("scope", "")
-                named = named or challenge.parameters.get("resource_metadata", "")
-        scope = scope or " ".join(self._settings.scopes)
+    ) -> bool:
         token = self._stored.token
         earlier = token.scopes if widens and token is not None else ()
-        flow = Flow(
-            server_url=self._url,
-            profile=self._settings.profile,
-            expected_issuer=self._expected_issuer,
-            pkce_optional=self._settings.pkce_optional,
-        )
-        return flow.challenged(scope=scope, named_place=named, earlier=earlier)
-
-    @property
-    def _expected_issuer(self) -> str:
-        """The only issuer that may be asked: what was registered by hand goes to no second one."""
-        client = self._settings.client
-        if client.issuer or not client.client_id:
-            return client.issuer
-        return next(iter(self._stored.kept), "")
-
-    async def _discovered(self, flow: Flow) -> Flow:
-        found = await self._asker.find(flow.places)
-        if found is None:
-            flow = flow.resource_missing()
-        else:
-            flow = flow.resource_read(read_resource(found, self._url, self._rules))
-        found = await self._asker.find(flow.places)
-        if found is None:
-            return flow.server_missing()
-        return flow.server_read(read_server(found, flow.issuer, self._rules))
-
-    async def _refreshed(self, flow: Flow, kept: Kept) -> Token | None:
-        """Return the token of a refresh; None if there is nothing to refresh, or not any more."""
-        before = kept.token
-        endpoint = flow.known_server.token_endpoint
-        if before is None or not before.refresh_token or not endpoint:
-            return None
-        client = choose_client(self._settings.client, kept.client, flow.known_server, _NOWHERE)
-        if isinstance(client, RegistrationRequest):
-            return None
-        request = refresh_request(
-            endpoint,
-            client,
-            refresh_token=before.refresh_token,
-            resource=flow.resource_id,
-            facts=self._facts(flow),
-        )
-        try:
-            token = await self._ask(request, before.scopes)
-        except AuthorizationFailedError as error:
-            if error.fault is not AuthFault.GRANT_REFUSED:
-                raise
-            return None
-        return replace(
-            token,
-            # RFC 6749, 6: where no new one comes, the old one stays good
-            refresh_token=token.refresh_token or before.refresh_token,
-            subject=token.subject or before.subject,
-            login=before.login,
-        )
+        first = next(iter(self._stored.kept), "")
+        flow = self._attempts.challenged(error, first_issuer=first, earlier=earlier)
+        flow = await self._attempts.discovered(flow)
+        kept = self._stored.of(flow.issuer)
+        request = None if widens or anew else self._attempts.renewal(flow, kept)
+        if request is not None and kept.token is not None:
+            # a pair that is replaced and not kept is lost, and used again it ends the login
+            with self._runs.whole():
+                if not await self._lease(generation):
+                    return False
+                renewed = await self._attempts.renewed(request, kept.token)
+                if renewed is not None:
+                    await self._take(flow.renewed(), kept.client, renewed, generation)
+                    return True
+            if await self._overtaken(generation):
+                return True
+        if error is None and self._needs_person:
+            raise NeedsAuthorizationError(server=self._server)
+        flow, granted = await self._attempts.granted(flow, kept.client)
+        client = None if self._settings.client.client_id else flow.known_client
+        noted = self._noted(granted, kept, widens=widens)
+        await self._take(flow.granted(), client, noted, generation)
+        return True
 
     def _noted(self, token: Token, kept: Kept, *, widens: bool) -> Token:
         """Note which login a token goes back to: the one of before, or one of its own."""
@@ -391,100 +416,57 @@ class Authorizer:
         goes_back = widens and kept.token is not None and kept.token.login
         return replace(token, login=goes_back or secrets.token_urlsafe(12))
 
-    async def _identified(self, flow: Flow, known: ClientIdentity | None) -> Flow:
-        redirect = _NOWHERE if self._step is None else self._step.redirect_uri
-        if known is not None and not known.may_redirect_to(redirect):
-            known = None  # the listener is another one than that which was registered
-        chosen = choose_client(
-            self._settings.client, known, flow.known_server, redirect, flow.scopes
-        )
-        if isinstance(chosen, RegistrationRequest):
-            answer = await self._asker.register(chosen)
-            chosen = read_registration(answer, flow.known_server, self._limits)
-            chosen = replace(chosen, redirect_uri=redirect)
-        return flow.client_known(chosen)
-
-    async def _agreed(self, flow: Flow) -> Flow:
-        """Have the person, or the identity provider, say yes where somebody has to."""
-        if flow.stage is Stage.CONSENT:
-            return await self._consented(flow)
-        if flow.stage is Stage.ASSERTION:
-            enterprise = self._settings.enterprise
-            if enterprise is None:
-                raise AuthorizationFailedError(AuthFault.CLIENT_UNKNOWN, "no identity provider")
-            client = ClientIdentity(
-                client_id=enterprise.client_id,
-                method=AuthMethod.POST if enterprise.secret else AuthMethod.NONE,
-                secret=enterprise.secret,
-            )
-            request = exchange_request(
-                flow, enterprise.token_endpoint, client, enterprise.id_token, self._facts(flow)
-            )
-            return flow.asserted(read_assertion(await self._asker.token(request), self._limits))
-        return flow
-
-    async def _consented(self, flow: Flow) -> Flow:
-        if self._step is None:
-            raise NeedsAuthorizationError(server=self._server)
-        consent = Consent(
-            redirect_uri=self._step.redirect_uri,
-            state=secrets.token_urlsafe(32),
-            verifier=secrets.token_urlsafe(48),
-        )
-        flow = flow.asking(consent)
-        url = self._rules.check(authorization_url(flow, consent))
-        with anyio.move_on_after(self._limits.consent_seconds_max) as scope:
-            came = await self._step.visit(url)
-            return flow.consented(read_redirect(came, consent, self._limits))
-        assert scope.cancelled_caught
-        raise AuthorizationFailedError(AuthFault.DENIED, "nobody came back in time")
-
-    async def _granted(self, flow: Flow) -> Token:
-        facts = self._facts(flow)
-        match flow.profile:
-            case Profile.CODE:
-                request = code_request(flow, facts)
-            case Profile.CLIENT_CREDENTIALS:
-                request = client_credentials_request(flow, facts)
-            case Profile.ENTERPRISE:
-                request = jwt_bearer_request(flow, flow.assertion, facts)
-            case Profile.WORKLOAD:
-                request = jwt_bearer_request(flow, self._settings.assertion, facts)
-        return await self._ask(request, flow.scopes)
-
-    async def _ask(self, request: TokenRequest, scopes: tuple[str, ...]) -> Token:
-        return read_token(
-            await self._asker.token(request),
-            now=self._clock(),
-            asked=scopes,
-            bound=self._key is not None,
-            limits=self._limits,
-        )
+    # ---------------------------------------------------------------------------------- store
 
     async def _take(
         self, flow: Flow, client: ClientIdentity | None, token: Token, generation: int
     ) -> None:
         """Use a token from now on, unless the credentials have moved since it was asked for."""
+        self.require_present()
         new = self._stored.with_kept(flow.issuer, Kept(client=client, token=token))
-        if self._stored.generation == generation and await self._swap(generation, new):
-            return
-        await self.load()
-        if self._stored.token is None:
+        async with self._storing:
+            is_ours = await self._in_thread(partial(self._store.swap, self._url, generation, new))
+            self.require_present()
+            if is_ours:
+                self._obtained_at = self._clock()
+                self._use(replace(new, generation=generation + 1))
+                return
+        # another's is in the store, and stays there
+        if (await self._look(self._logouts_of_run)).token is None:
             raise NeedsAuthorizationError(server=self._server)
 
-    async def _swap(self, generation: int, new: Stored) -> bool:
-        if not await self._in_thread(partial(self._store.swap, self._url, generation, new)):
-            return False
-        self._use(replace(new, generation=generation + 1))
-        return True
+    async def _overtaken(self, generation: int) -> bool:
+        """Whether another has put a token into the store since; then it is ours too."""
+        stored = await self._look(self._logouts_of_run)
+        return stored.generation != generation and stored.token is not None
 
-    def _facts(self, flow: Flow) -> AssertionFacts:
-        return AssertionFacts(
-            audience=flow.issuer,
-            now=int(self._clock()),
-            id=secrets.token_urlsafe(24),
-            seconds=self._limits.assertion_seconds,
-        )
+    async def _look(self, logouts: int) -> Stored:
+        """Use what the store has, unless somebody has logged out since; return what is in use."""
+        async with self._storing:
+            stored = await self._in_thread(partial(self._store.read, self._url))
+            if self._key is not None and stored.generation != self._stored.generation:
+                # a token is bound to the key of the process that asked for it
+                stored = replace(stored, issuer="")
+            if logouts == self._logouts and stored.generation != self._stored.generation:
+                self._use(stored)
+            return self._stored
+
+    def _use(self, stored: Stored) -> None:
+        """Use from now on what is kept so. Whoever depends on the grant is told first."""
+        before, after = self._stored.grant, stored.grant
+        if before != after and self._on_change is not None:
+            self._on_change(before, after)
+        self._stored = stored
+        self._due_at = math.inf
+        token = stored.token
+        if (
+            token is not None
+            and token.expires_at
+            and (token.refresh_token or not self._needs_person)
+        ):
+            left = max(0.0, token.expires_at - self._clock())
+            ahead = min(self._limits.early_seconds, left * self._limits.early_share)
+            self._due_at = token.expires_at - ahead
 
     async def _in_thread(self, work: Callable[[], ResultT]) -> ResultT:
         return await anyio.to_thread.run_sync(work)

@@ -137,8 +137,9 @@ async def open_authorizer(
             limits=limits,
             on_change=on_change,
         )
-        await authorizer.load()
-        yield authorizer
+        async with authorizer.running():
+            await authorizer.load()
+            yield authorizer
     finally:
         engine.close()
 
@@ -161,6 +162,7 @@ async def connect_with(
     handled: set[str] = set()
     async with AsyncExitStack() as stack:
         while True:
+            await authorizer.ready()
             seen = authorizer.generation
             opening = connect(
                 authorized,

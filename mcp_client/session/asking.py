@@ -34,6 +34,8 @@ async def ask(
     """
     renewals = Renewals(session.renewal)
     while True:
+        if session.renewal.credentials_due:
+            await session.renewal.credentials_ready()
         renewals.begin()
         try:
             if session.renewal.is_due:

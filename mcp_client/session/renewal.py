@@ -58,6 +58,16 @@ class Renewal:
         if self.is_due:
             await self.renew(self.count)
 
+    @property
+    def credentials_due(self) -> bool:
+        """Whether the credentials are about to end: see `credentials_ready`."""
+        return self.credentials is not None and self.credentials.is_due
+
+    async def credentials_ready(self) -> None:
+        """Have credentials renewed that are about to end, before a request is sent with them."""
+        if self.credentials is not None:
+            await self.credentials.ready()
+
     async def _run(self) -> None:
         running = self._running = _Handshake()
         self.is_due = True

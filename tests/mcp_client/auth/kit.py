@@ -45,8 +45,9 @@ async def authorizing(
                 server="s",
                 limits=limits,
             )
-            await made.load()
-            yield made
+            async with made.running():
+                await made.load()
+                yield made
         finally:
             engine.close()
 

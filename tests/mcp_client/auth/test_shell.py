@@ -163,8 +163,9 @@ async def authorizer(
                 server="s",
                 limits=limits or AuthLimits(poll_seconds=0.01),
             )
-            await made.load()
-            yield made
+            async with made.running():
+                await made.load()
+                yield made
         finally:
             engine.close()
 
