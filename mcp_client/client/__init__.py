@@ -9,6 +9,7 @@ from mcp_client.client.prompts import PromptListing
 from mcp_client.client.resources import ResourceListing, TemplateListing
 from mcp_client.client.skills import LoadedSkill, SkillListing
 from mcp_client.client.spec import Host, ServerSource, ServerSpec
+from mcp_client.client.standing import Standing
 from mcp_client.client.tools import ToolListing
 from mcp_client.ports import Handlers
 
@@ -24,6 +25,7 @@ __all__ = [
     "ServerSource",
     "ServerSpec",
     "SkillListing",
+    "Standing",
     "TemplateListing",
     "ToolListing",
     "connect",

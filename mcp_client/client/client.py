@@ -10,6 +10,7 @@ from mcp_client.client.completion import CompletionSurface
 from mcp_client.client.prompts import PromptSurface
 from mcp_client.client.resources import ResourceSurface
 from mcp_client.client.skills import SkillSurface
+from mcp_client.client.standing import Standing, stand_again
 from mcp_client.client.tools import ToolSurface
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.capabilities import ServerCapabilities
@@ -32,8 +33,8 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface, Ski
     `PendingRequest.wait` and of `ClientSession.start`.
 
     Attributes:
-        epoch: which connection this is. What was listed, subscribed or assumed under another
-            number is to be asked for again.
+        epoch: which session of which connection this is. What was listed or assumed under another
+            number is to be asked for again; subscriptions and the level of logs are, by the client.
 
     Args:
         session: the connection.
@@ -58,6 +59,7 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface, Ski
         session.bulletin.on_notice = session.recall.notified
         session.bulletin.on_list_changed = self._list_changed
         session.bulletin.on_log = on_log
+        session.renewal.restore = self._restore
 
     @property
     def protocol_version(self) -> str:
@@ -111,6 +113,7 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface, Ski
         if not isinstance(session.connection, ModernConnection):
             params = {"level": level.value}
             await self._ask("logging/setLevel", params, guard=guard, seconds=seconds)
+            session.log_level = level
         elif session.connection.capabilities.logging:
             session.log_level = level
         else:
@@ -128,6 +131,24 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface, Ski
         if checked != session.desk.roots:
             session.desk.roots = checked
             session.notify("notifications/roots/list_changed")
+
+    @property
+    def standing(self) -> Standing:
+        """What was asked of the server for as long as its session lasts."""
+        return Standing(self.subscriptions, self.session.log_level)
+
+    async def restore(self, standing: Standing) -> Standing:
+        """Ask for what an earlier connection to the server had, and return what was granted of it.
+
+        A session that begins anew on the same connection does so by itself. What is no longer
+        granted is left out; updates that may have been missed meanwhile are told. Raises what the
+        connection's guard raised, or SessionLostError.
+        """
+        await stand_again(self.session, self.listener, standing)
+        return self.standing
+
+    async def _restore(self) -> None:
+        await stand_again(self.session, self.listener, self.standing)
 
     async def wait_lost(self) -> Exception:
         """Wait until the connection is over, and return why."""

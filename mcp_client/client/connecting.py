@@ -10,8 +10,8 @@ from typing import Final
 import anyio
 
 from mcp_client.client.client import Client
-from mcp_client.client.http_source import HttpSpec
 from mcp_client.client.spec import Host, ServerSource
+from mcp_client.client.ways import Ways
 from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import (
     NO_HANDLERS,
@@ -22,7 +22,7 @@ from mcp_client.ports import (
     SendGuard,
 )
 from mcp_client.protocol.dialect import Dialect
-from mcp_client.protocol.errors import CallTimeoutError, ServerGoneError
+from mcp_client.protocol.errors import CallTimeoutError, RemoteProtocolError, ServerGoneError
 from mcp_client.protocol.events import ListKind
 from mcp_client.protocol.http.errors import HttpStatusError
 from mcp_client.protocol.limits import ClientLimits
@@ -85,9 +85,9 @@ async def connect(
     LocalProtocolError for roots that cannot be granted, or what `guard` raised.
     """
     async with _shared(host) as shared:
-        attempt = source
+        ways = Ways(source, None if dialect is None else dialect.memory)
         while True:
-            transport = attempt.transport(shared, limits=limits, observer=observer)
+            transport = ways.present.transport(shared, limits=limits, observer=observer)
             session = ClientSession(
                 transport,
                 shared.reactor,
@@ -110,14 +110,13 @@ async def connect(
                 async with _handling(session, handlers):
                     await _open(session, limits.initialize_seconds_max)
                     is_open = True
+                    ways.reached()
                     client.begin()
                     yield client
                 return
-            except (HttpStatusError, ServerGoneError) as error:
-                other = None if is_open else _fallback(attempt, session, error)
-                if other is None:
+            except (HttpStatusError, ServerGoneError, RemoteProtocolError) as error:
+                if is_open or not ways.next_after(error, session):
                     raise
-                attempt = other
             finally:
                 session.close()
                 await transport.close()
@@ -125,17 +124,6 @@ async def connect(
 
 def _begin_anew(client: Client, host: Host) -> None:
     client.begin_anew(next(host.epochs))
-
-
-def _fallback(
-    source: ServerSource, session: ClientSession, error: HttpStatusError | ServerGoneError
-) -> ServerSource | None:
-    """Return how else to reach a server that turned the first message away, or ended at it."""
-    if isinstance(error, ServerGoneError):
-        return source if session.handshake.died_of_probe else None
-    if session.connection.protocol_version or not isinstance(source, HttpSpec):
-        return None
-    return source.fallback(error)
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -119,17 +119,11 @@ class HttpSpec:
             return None
         if error.code is not None and is_modern_error(error.code):
             return None
-        return HttpSpec(
-            name=self.name,
-            url=self.url,
-            headers=self.headers,
-            kind=HttpKind.SSE,
-            unix_socket=self.unix_socket,
-            proxy=self.proxy,
-            authorities_file=self.authorities_file,
-            late_headers=self.late_headers,
-            credential=self.credential,
-        )
+        return self.as_old()
+
+    def as_old(self) -> HttpSpec:
+        """Return the same server, spoken to over HTTP+SSE."""
+        return replace(self, kind=HttpKind.SSE)
 
     def _endpoint(self) -> Endpoint:
         return Endpoint.parse(

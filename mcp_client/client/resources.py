@@ -125,7 +125,7 @@ class ResourceSurface(Surface):
 
     @property
     def subscriptions(self) -> frozenset[str]:
-        """The URIs that are subscribed to: to be made again when `epoch` is another."""
+        """The URIs that are subscribed to. A session that begins anew is asked for them again."""
         return frozenset(self.session.bulletin.subscribed)
 
     async def subscribe(

@@ -125,7 +125,7 @@ _FIRST: Final[Mapping[tuple[Opening, Era | None], _Stage]] = {
 
 
 class EraMemory:
-    """What the server of one configuration turned out to speak.
+    """What the server of one configuration turned out to speak, and over what.
 
     It belongs to whoever owns the configuration: one that is loaded anew, or belongs to another
     authority, gets a new memory.
@@ -133,6 +133,8 @@ class EraMemory:
 
     def __init__(self) -> None:
         self.era: Era | None = None
+        self.is_old_http = False
+        """Reached by a URL it has HTTP+SSE alone, the transport of 2024-11-05."""
 
 
 class Negotiation:

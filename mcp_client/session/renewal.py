@@ -25,6 +25,8 @@ class Renewal:
     Attributes:
         count: how often the session has begun anew.
         is_due: a handshake was begun, and none was completed since: nothing can be sent.
+        restore: called after each handshake, before anybody may use the new session: it asks again
+            for what the server forgot along with the old one.
         on_renewed: called after each time: what was listed or assumed before has to be asked for
             again.
         credentials: gets new ones when the server wants other ones; None if nobody does.
@@ -33,6 +35,7 @@ class Renewal:
     def __init__(self, shake_hands: Callable[[], Awaitable[None]]) -> None:
         self.count = 0
         self.is_due = False
+        self.restore: Callable[[], Awaitable[None]] | None = None
         self.on_renewed: Callable[[], object] | None = None
         self.credentials: CredentialSource | None = None
         self._shake_hands = shake_hands
@@ -73,6 +76,8 @@ class Renewal:
         self.is_due = True
         try:
             await self._shake_hands()
+            if self.restore is not None:
+                await self.restore()
             self.count += 1
             self.is_due = False
         except Exception as error:

@@ -12,6 +12,7 @@ from mcp_client import (
     UNGUARDED,
     AuthorizationRequiredError,
     Delivery,
+    Dialect,
     HttpKind,
     HttpSpec,
     HttpStatusError,
@@ -240,6 +241,57 @@ async def test_a_status_that_means_an_old_server_leads_to_http_sse(status: int) 
 
     assert version == "2024-11-05"
     assert [each["protocolVersion"] for each in asked] == ["2025-11-25", "2024-11-05"]
+
+
+@pytest.mark.requirement("L-25")
+async def test_an_old_server_is_asked_as_one_the_next_time() -> None:
+    dialect = Dialect()
+    async with serve_http(OldServer(lambda reply: reply.send(405))) as server:
+        for _ in range(2):
+            async with connect(spec(server), guard=UNGUARDED, dialect=dialect):
+                pass
+        refused = [each for each in server.of("POST") if each.path != "/messages"]
+
+    assert (len(refused), dialect.memory.is_old_http) == (1, True)
+
+
+@pytest.mark.requirement("L-25")
+async def test_an_old_server_that_is_new_by_now_is_found_out() -> None:
+    dialect = Dialect()
+    dialect.memory.is_old_http = True
+    async with (
+        serve_http(Mcp()) as server,
+        connect(spec(server), guard=UNGUARDED, dialect=dialect) as client,
+    ):
+        version = client.protocol_version
+
+    assert (version, dialect.memory.is_old_http) == ("2025-11-25", False)
+
+
+@pytest.mark.requirement("L-25")
+async def test_another_configuration_remembers_nothing_of_an_old_server() -> None:
+    async with serve_http(OldServer(lambda reply: reply.send(405))) as server:
+        for _ in range(2):
+            async with connect(spec(server), guard=UNGUARDED, dialect=Dialect()):
+                pass
+        refused = [each for each in server.of("POST") if each.path != "/messages"]
+
+    assert len(refused) == 2
+
+
+async def test_credentials_that_a_remembered_server_wants_lead_to_no_other_way() -> None:
+    dialect = Dialect()
+    dialect.memory.is_old_http = True
+
+    async def deny(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(401)
+
+    async with serve_http(deny) as server:
+        with pytest.raises(AuthorizationRequiredError):
+            async with connect(spec(server), guard=UNGUARDED, dialect=dialect):
+                pass
+
+    assert [each.method for each in server.calls] == ["GET"]
 
 
 @pytest.mark.requirement("H-14")
