@@ -7,17 +7,30 @@ from dataclasses import dataclass
 from enum import Enum
 
 from orchestrator.audit.kinds import AuditKind
-from orchestrator.audit.record import CHAIN_START, FORMAT, BadRecordError, Record, decode, encode
+from orchestrator.audit.merkle import MerkleTree
+from orchestrator.audit.record import CHAIN_START, FORMAT, BadRecordError, Record, encode, reread
 
 __all__ = ["BadReason", "Chain", "Head", "Verification", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A point of a chain, kept apart from the log: the log cannot be cut behind it unnoticed."""
+    """A point of a chain, kept apart from the log: the log cannot be cut behind it unnoticed.
+
+    `root` is the Merkle root (RFC 6962) over the hashes of all records up to it, in hexadecimal;
+    `key` the public key of `signature`. Both of these are empty where nobody signed.
+    """
 
     seq: int
     hash: str
+    root: str = ""
+    key: str = ""
+    signature: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many records there are up to it."""
+        return self.seq + 1
 
 
 class Chain:
@@ -26,11 +39,18 @@ class Chain:
     def __init__(self) -> None:
         self._seq = 0
         self._prev = CHAIN_START
+        self.time = 0.0
+        """The time of the last record."""
 
     @property
     def head(self) -> Head:
         """The last record; `seq` is -1 before the first."""
         return Head(self._seq - 1, self._prev)
+
+    @property
+    def last(self) -> str:
+        """The hash of the last record."""
+        return self._prev
 
     @staticmethod
     def opening(run: str) -> Mapping[str, object]:
@@ -39,6 +59,7 @@ class Chain:
 
     def link(self, kind: str, time: float, fields: Mapping[str, object]) -> bytes:
         """Return the line of the next record. Raises ValueError as `encode`; nothing is linked then."""
+        self.time = time
         line, self._prev = encode(self._seq, time, kind, fields, self._prev)
         self._seq += 1
         return line
@@ -57,6 +78,8 @@ class BadReason(Enum):
     """The log ends before a checkpoint that was kept apart from it."""
     OTHER_CHAIN = "other_chain"
     """At the checkpoint stands another record than the one that was kept: it was written anew."""
+    BAD_SIGNATURE = "bad_signature"
+    """The checkpoint is not signed by the key that it has to be signed by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +95,8 @@ class Verification:
         torn_tail: the last line was not finished: the writer ended in the middle of a write.
         complete: the last record says that the run ended.
         run: the run that the first record names.
-        head: the last record that stands.
+        head: the last record that stands, with the root over all that do.
+        checkpoint: what was kept apart from the log, if anything was.
     """
 
     ok: bool
@@ -84,6 +108,7 @@ class Verification:
     complete: bool = False
     run: str = ""
     head: Head = Head(-1, CHAIN_START)
+    checkpoint: Head | None = None
 
 
 def verify(lines: Iterable[bytes], checkpoint: Head | None = None) -> Verification:
@@ -93,6 +118,7 @@ def verify(lines: Iterable[bytes], checkpoint: Head | None = None) -> Verificati
     only behind `checkpoint`; whoever can write the log and the checkpoint can write both anew.
     """
     records = 0
+    tree = MerkleTree()
     last: Record | None = None
     run = ""
     torn = False
@@ -105,7 +131,8 @@ def verify(lines: Iterable[bytes], checkpoint: Head | None = None) -> Verificati
             reason=reason,
             detail=detail,
             run=run,
-            head=_head(last),
+            head=_head(last, tree),
+            checkpoint=checkpoint,
         )
 
     for number, line in enumerate(lines, start=1):
@@ -115,10 +142,11 @@ def verify(lines: Iterable[bytes], checkpoint: Head | None = None) -> Verificati
             torn = True
             continue
         try:
-            record = decode(line[:-1])
+            record = reread(line, records, last.hash if last is not None else CHAIN_START)
         except BadRecordError as error:
             return found(BadReason.NOT_A_RECORD, str(error), number)
-        wrong = _wrong_link(last, record, checkpoint)
+        tree.add(bytes.fromhex(record.hash))
+        wrong = _wrong_link(last, record) or _other_than(checkpoint, record, tree)
         if wrong is not None:
             return found(*wrong, number)
         if last is None:
@@ -134,17 +162,18 @@ def verify(lines: Iterable[bytes], checkpoint: Head | None = None) -> Verificati
         torn_tail=torn or not records,
         complete=not torn and last is not None and last.kind == AuditKind.RUN_ENDED,
         run=run,
-        head=_head(last),
+        head=_head(last, tree),
+        checkpoint=checkpoint,
     )
 
 
-def _head(last: Record | None) -> Head:
-    return Head(-1, CHAIN_START) if last is None else Head(last.seq, last.hash)
+def _head(last: Record | None, tree: MerkleTree) -> Head:
+    if last is None:
+        return Head(-1, CHAIN_START)
+    return Head(last.seq, last.hash, root=tree.root().hex())
 
 
-def _wrong_link(
-    last: Record | None, record: Record, checkpoint: Head | None
-) -> tuple[BadReason, str] | None:
+def _wrong_link(last: Record | None, record: Record) -> tuple[BadReason, str] | None:
     if last is None:
         is_start = record.seq == 0 and record.prev == CHAIN_START
         if record.kind != AuditKind.LOG_OPENED or record.fields.get("format") != FORMAT:
@@ -153,6 +182,16 @@ def _wrong_link(
             return BadReason.BAD_START, f"not the first record of a log of format {FORMAT}"
     elif record.seq != last.seq + 1 or record.prev != last.hash:
         return BadReason.BROKEN_LINK, f"it does not follow record {last.seq}"
-    if checkpoint is not None and checkpoint.seq == record.seq and checkpoint.hash != record.hash:
+    return None
+
+
+def _other_than(
+    checkpoint: Head | None, record: Record, tree: MerkleTree
+) -> tuple[BadReason, str] | None:
+    if checkpoint is None or checkpoint.seq != record.seq:
+        return None
+    if checkpoint.hash != record.hash:
         return BadReason.OTHER_CHAIN, "it is not the record that was kept at the checkpoint"
+    if checkpoint.root and checkpoint.root != tree.root().hex():
+        return BadReason.OTHER_CHAIN, "the records up to it have another root than the checkpoint"
     return None

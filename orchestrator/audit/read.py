@@ -5,24 +5,63 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from orchestrator.audit.chain import Head, Verification, verify
-from orchestrator.audit.log import head_path
+from orchestrator.audit.chain import BadReason, Head, Verification, verify
+from orchestrator.audit.log import head_path, segment_path
 from orchestrator.audit.record import RECORD_BYTES_MAX, BadRecordError, Record, decode
+from orchestrator.audit.signing import is_signed_by
 from orchestrator.core.display import safe_line
 from orchestrator.core.documents import read_json
 
-__all__ = ["as_json", "read_head", "read_records", "render", "select", "tail", "verify_file"]
+__all__ = [
+    "as_json",
+    "log_lines",
+    "read_head",
+    "read_records",
+    "render",
+    "select",
+    "tail",
+    "verify_file",
+]
 
 
-def verify_file(path: Path) -> Verification:
-    """Verify a log, against its last checkpoint where there is one. Raises OSError, ConfigError."""
-    with path.open("rb") as file:
-        # the head first: a log that is still being written only grows beyond it
-        return verify(_lines(file), read_head(path))
+def verify_file(path: Path, key: str = "") -> Verification:
+    """Verify a log, all its parts, against its last checkpoint where there is one.
+
+    With `key`, a public key in hexadecimal, that checkpoint has to be signed by it; a signature that
+    is there has to be good in any case. Raises OSError, ConfigError.
+    """
+    # the head first: a log that is still being written only grows beyond it
+    head = read_head(path)
+    found = verify(log_lines(path), head)
+    if head is None or not (key or head.signature):
+        return found
+    if is_signed_by(head, found.run, key or head.key):
+        return found
+    return replace(
+        found,
+        ok=False,
+        first_bad=head.size,
+        reason=BadReason.BAD_SIGNATURE,
+        detail="the checkpoint at this record is not signed by the key that it has to be signed by",
+    )
+
+
+def log_lines(path: Path) -> Iterator[bytes]:
+    """Go through the lines of a log, part after part; see `verify`. Raises OSError."""
+    number = 0
+    part = path
+    while True:
+        with part.open("rb") as file:
+            yield from _lines(file)
+        number += 1
+        part = segment_path(path, number)
+        if not part.exists():
+            return
 
 
 def read_head(path: Path) -> Head | None:
@@ -34,8 +73,9 @@ def read_head(path: Path) -> Head | None:
     except FileNotFoundError:
         return None
     table = read_json(text, str(head)).table()
-    table.only({"seq", "hash"})
-    return Head(table.integer("seq"), table.text("hash"))
+    table.only({"seq", "hash", "root", "key", "signature"})
+    signed = {name: table.text(name) for name in ("root", "key", "signature") if name in table}
+    return Head(table.integer("seq"), table.text("hash"), **signed)
 
 
 def read_records(path: Path) -> Iterator[Record]:
@@ -44,12 +84,11 @@ def read_records(path: Path) -> Iterator[Record]:
     Each record's own hash is checked, the chain is not: that is `verify_file`'s. Raises
     BadRecordError at the first line that is no record, and OSError.
     """
-    with path.open("rb") as file:
-        for line in _lines(file):
-            if line.endswith(b"\n"):
-                yield decode(line[:-1])
-            elif len(line) >= RECORD_BYTES_MAX:
-                raise BadRecordError("longer than any record")
+    for line in log_lines(path):
+        if line.endswith(b"\n"):
+            yield decode(line[:-1])
+        elif len(line) >= RECORD_BYTES_MAX:
+            raise BadRecordError("longer than any record")
 
 
 def select(

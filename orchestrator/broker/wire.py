@@ -21,8 +21,16 @@ DROPPED_RECORDS_MAX: Final = 64
 """Records of answers that nobody may have, of one connection, before they are only counted."""
 
 
+_NOBODYS: Final[tuple[CallId | None, str]] = (None, "")
+"""What the parent itself asks for: the handshake, lists, pings."""
+
+
 class WireObserver:
-    """A `ClientObserver`: flushes the record before bytes go out, and opens and closes client spans."""
+    """A `ClientObserver`: keeps the record of what leaves and comes, and opens and closes client spans.
+
+    What was decided is handed to the kernel before any byte; that a request left, or was answered, is
+    recorded in the step in which it happens, before anybody has the answer.
+    """
 
     def __init__(self, *, server: ServerName, audit: AuditSink, telemetry: Telemetry) -> None:
         self._server = server
@@ -33,14 +41,12 @@ class WireObserver:
         self._dropped = 0
 
     def expect(self, request_id: int, call: CallId, target: str) -> None:
-        """Note whose call a request is, until `forget`. Only spans ask for it."""
-        if self._traced:
-            self._calls[request_id] = (call, target)
+        """Note whose call a request is, until `forget`."""
+        self._calls[request_id] = (call, target)
 
     def forget(self, request_id: int) -> None:
         """The call is over."""
-        if self._traced:
-            self._calls.pop(request_id, None)
+        self._calls.pop(request_id, None)
 
     def flushing(self) -> None:
         """Hand the record to the kernel. Raises AuthorityError if it cannot be kept."""
@@ -54,13 +60,18 @@ class WireObserver:
             ) from error
 
     def request_sent(self, request_id: int, method: str) -> None:
-        """Open the client span: the first byte went out."""
+        """Record that the first byte went out, and open the client span."""
+        call, target = self._calls.get(request_id, _NOBODYS)
+        self._audit.append("sent", {"call": call or "", "server": self._server, "method": method})
         if self._traced:
-            call, target = self._calls.get(request_id, (None, ""))
             self._telemetry.request_started(self._server, request_id, method, target, call)
 
     def request_answered(self, request_id: int, method: str) -> None:
-        """Close the client span as a success."""
+        """Record that the server has answered, with a result or an error, and close the client span."""
+        call, _ = self._calls.get(request_id, _NOBODYS)
+        self._audit.append(
+            "answered", {"call": call or "", "server": self._server, "method": method}
+        )
         if self._traced:
             self._telemetry.request_ended(self._server, request_id, "")
 

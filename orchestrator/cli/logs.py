@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator.audit.kinds import AuditKind
+from orchestrator.audit.log import segment_path
 from orchestrator.audit.record import RECORD_BYTES_MAX, BadRecordError, Record, decode
+from orchestrator.audit.signing import Signer
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, RemitError, Where
 from orchestrator.core.ids import RunId
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.state import StatePaths
 
-__all__ = ["find_log", "follow_records", "reading"]
+__all__ = ["find_log", "follow_records", "own_key", "reading"]
 
 
 def find_log(text: str) -> Path:
@@ -44,13 +46,25 @@ def find_log(text: str) -> Path:
     )
 
 
+def own_key(path: Path) -> str:
+    """Return the public key that signs the logs of this state folder, if a log is one of them.
+
+    Empty for other logs, and where nothing was ever signed. Raises ConfigError for an unusable key.
+    """
+    paths = StatePaths.from_environment(os.environ)
+    inside = path.resolve().is_relative_to(paths.runs.resolve())
+    if not inside or not paths.signing_key.exists():
+        return ""
+    return Signer(paths.signing_key).public_key()
+
+
 def follow_records(path: Path, count: int, *, wait: Callable[[], None]) -> Iterator[Record]:
     """Yield the last `count` records, then each new one, until the run has ended.
 
     `wait` is called whenever there is nothing new. Raises BadRecordError and OSError.
     """
-    with path.open("rb") as file:
-        reader = _Reader(file)
+    with ExitStack() as stack:
+        reader = _Reader(path, stack)
         yield from deque(reader.new_records(), maxlen=count)
         while not reader.ended:
             before = reader.records
@@ -60,16 +74,31 @@ def follow_records(path: Path, count: int, *, wait: Callable[[], None]) -> Itera
 
 
 class _Reader:
-    """Reads a file that grows: whole lines only, the beginning of the next is kept."""
+    """Reads a log that grows, part after part: whole lines only, the beginning of the next is kept."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, path: Path, stack: ExitStack) -> None:
+        self._path = path
+        self._part = 0
+        self._stack = stack
+        self._file: BinaryIO = stack.enter_context(path.open("rb"))
         self._begun = b""
         self.records = 0
         self.ended = False
 
     def new_records(self) -> Iterator[Record]:
         """Yield the records that were finished since the last time."""
+        yield from self._new_in_part()
+        following = segment_path(self._path, self._part + 1)
+        while following.exists():
+            # nothing is written to a part once there is a next one; what came in between is read
+            yield from self._new_in_part()
+            self._file.close()
+            self._part += 1
+            self._file = self._stack.enter_context(following.open("rb"))
+            yield from self._new_in_part()
+            following = segment_path(self._path, self._part + 1)
+
+    def _new_in_part(self) -> Iterator[Record]:
         while piece := self._file.readline(RECORD_BYTES_MAX + 1 - len(self._begun)):
             self._begun += piece
             if not self._begun.endswith(b"\n"):

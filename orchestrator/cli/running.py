@@ -21,6 +21,7 @@ from orchestrator.agents.results import AgentResult
 from orchestrator.audit.key import digest_arguments, load_or_create_key
 from orchestrator.audit.log import AuditLog
 from orchestrator.audit.memory import MemoryAudit
+from orchestrator.audit.signing import Signer
 from orchestrator.cli.events import event_object
 from orchestrator.cli.options import print_json, print_text
 from orchestrator.core.errors import ExitCode, RemitError
@@ -131,7 +132,7 @@ def carry_out(job: Job) -> ExitCode:
         return _show(job, anyio.run(_plan, job, pipeline, paths, run))
     audit_path = paths.new_run(run).audit
     out.mkdir(parents=True, exist_ok=True)
-    log = AuditLog.create(audit_path, run, SystemClock())
+    log = AuditLog.create(audit_path, run, SystemClock(), signer=Signer(paths.signing_key))
     try:
         result = anyio.run(_run, job, pipeline, paths, run, log)
     finally:

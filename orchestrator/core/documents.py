@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, TypeVar, cast, overload
+from typing import Any, Final, NoReturn, TypeVar, cast, overload
 
 import rfc8785
 
@@ -31,6 +31,7 @@ __all__ = [
     "Table",
     "canonical_bytes",
     "canonical_digest",
+    "read_bounded",
     "read_json",
     "read_toml",
 ]
@@ -91,6 +92,17 @@ def read_json(text: str | bytes, path: str, *, bytes_max: int = _BYTES_MAX) -> D
             where=Where(path, *line_and_column(plain, offset)),
         )
     return document
+
+
+def read_bounded(text: str) -> dict[str, object]:
+    """Read an object that the caller has bounded, in bytes and in depth, and keeps no place of.
+
+    Of a key that is given twice the last value counts. Raises ValueError for anything else.
+    """
+    value = cast("object", _decode_bounded(text))
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return cast("dict[str, object]", value)
 
 
 def read_toml(text: str | bytes, path: str, *, bytes_max: int = _BYTES_MAX) -> Document:
@@ -345,6 +357,13 @@ class Table:
         if not self.keys:
             return "the file"
         return safe_line(".".join(str(key) for key in self.keys), chars_max=120)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON value")
+
+
+_decode_bounded: Final = json.JSONDecoder(parse_constant=_no_number).decode
 
 
 def _document(path: str, text: str, value: object, find: Callable[[str], Places]) -> Document:

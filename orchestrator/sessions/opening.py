@@ -15,6 +15,7 @@ from pathlib import Path
 from orchestrator.agents.events import AgentEvent
 from orchestrator.audit.key import digest_arguments, load_or_create_key
 from orchestrator.audit.log import AuditLog
+from orchestrator.audit.signing import Signer
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.groups import ungrouped
@@ -116,7 +117,7 @@ async def open_session(
     limits = OrchestratorLimits()
     own = paths.new_run(run)
     folder.mkdir(parents=True, exist_ok=True)
-    with AuditLog.create(own.audit if audit is None else Path(audit), run, clock) as log:
+    with _new_log(Path(audit or own.audit), paths, run, clock) as log:
         session = ParentSession(
             servers=entries,
             policy=rules.policy,
@@ -220,6 +221,10 @@ def _policy(
         return PolicyFiles(policy=policy, items=())
     paths = [policy] if isinstance(policy, Path | str) else policy
     return read_policies([Path(path) for path in paths], project=project, parameters=parameters)
+
+
+def _new_log(path: Path, paths: StatePaths, run: RunId, clock: SystemClock) -> AuditLog:
+    return AuditLog.create(path, run, clock, signer=Signer(paths.signing_key))
 
 
 def _new_run(clock: SystemClock) -> RunId:

@@ -226,6 +226,7 @@ class ParentSession:
                     "snapshot": table.digest,
                     "policy": self._policy.digest,
                     "capabilities": len(table),
+                    "interactive": principal.interactive,
                 },
             )
         return made

@@ -110,6 +110,11 @@ class StatePaths:
         return self.state / "audit.key"
 
     @property
+    def signing_key(self) -> Path:
+        """The Ed25519 key that the checkpoints of audit logs are signed with."""
+        return self.state / "audit-signing.key"
+
+    @property
     def shown(self) -> Path:
         """Texts that a person is asked about and that are too long for a terminal."""
         return self.state / "shown"

@@ -149,7 +149,7 @@ def test_what_a_full_disk_did_not_take_is_written_when_there_is_room(
 
 
 def test_a_device_that_is_full_fails_the_flush(tmp_path: Path, clock: Clock) -> None:
-    log = AuditLog(os.open("/dev/full", os.O_WRONLY), tmp_path / "audit.jsonl", clock)
+    log = AuditLog(os.open("/dev/full", os.O_WRONLY), tmp_path / "audit.jsonl", RunId("r1"), clock)
     log.append("decision", {})
 
     for _ in range(2):

@@ -28,6 +28,7 @@ from tests.orchestrator.broker.stage import (
     refusal,
     scripted,
     staged,
+    until,
     wish,
 )
 
@@ -327,3 +328,27 @@ async def test_the_parents_own_agent_takes_the_same_road() -> None:
         record = stage.audit.fields("decision")[0]
         assert (record["agent"], record["effect"]) == ("parent", "permit")
         assert ended(stage) == [("ok", "answered")]
+
+
+@pytest.mark.requirement("I23")
+async def test_what_left_and_what_was_answered_is_on_record_in_its_order() -> None:
+    async with staged() as stage:
+        await stage.agent().view.call(wish("files/ok"))
+        kinds = ("decision", "sent", "answered", "call_ended")
+        records = [item for item in stage.audit.of_kind(*kinds) if item.fields["call"]]
+
+        assert [item.kind for item in records] == list(kinds)
+        assert len({item.fields["call"] for item in records}) == 1
+
+
+@pytest.mark.requirement("I18")
+async def test_an_answer_that_nobody_may_have_is_recorded_and_dropped() -> None:
+    async with staged() as stage:
+        async with calling(stage.agent().view, "files/wait") as call:
+            await stage.files.until(lambda: stage.files.held)
+            stage.session.cancel_agent("worker")
+            await call.refused()
+            stage.files.held[0].answer({"content": [], "isError": False})
+            await until(lambda: stage.audit.of_kind("answer_dropped"))
+
+        assert not [item for item in stage.audit.fields("answered") if item["call"]]
