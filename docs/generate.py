@@ -1,7 +1,7 @@
-"""Writes the page of limits from the source: no bound is described by hand. Runs nothing else.
+"""Writes what pages have from the source: all bounds, and the grammar of policies. Runs nothing else.
 
-python docs/generate.py            says whether the page is current; exit code 1 if it is not
-python docs/generate.py --write    renews it
+python docs/generate.py            says whether the pages are current; exit code 1 if one is not
+python docs/generate.py --write    renews them
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "reference" / "limits.md"
+GRAMMAR_PAGE: Final = ROOT / "docs" / "reference" / "policy.md"
 PACKAGES: Final = ("orchestrator", "mcp_client", "policies")
 
 _HEAD: Final = """\
@@ -41,16 +42,31 @@ class Bound:
 
 
 def main(words: list[str]) -> int:
-    """Write the page, or say whether it is current."""
+    """Write the pages, or say whether they are current."""
     sys.path.insert(0, str(ROOT))
-    page = render()
+    pages = {PAGE: render(), GRAMMAR_PAGE: with_grammar(GRAMMAR_PAGE.read_text("utf-8"))}
     if words == ["--write"]:
-        PAGE.write_text(page, "utf-8")
+        for path, page in pages.items():
+            path.write_text(page, "utf-8")
         return 0
-    if PAGE.is_file() and PAGE.read_text("utf-8") == page:
-        return 0
-    sys.stderr.write(f"{PAGE.relative_to(ROOT)} is not current: python docs/generate.py --write\n")
-    return 1
+    old = [
+        path
+        for path, page in pages.items()
+        if not path.is_file() or path.read_text("utf-8") != page
+    ]
+    for path in old:
+        sys.stderr.write(
+            f"{path.relative_to(ROOT)} is not current: python docs/generate.py --write\n"
+        )
+    return 1 if old else 0
+
+
+def with_grammar(page: str) -> str:
+    """Return the page of policies with the grammar as the parser has it."""
+    grammar: str = import_module("policies.parsing").GRAMMAR
+    head, fence, rest = page.partition("```lark\n")
+    _, end, tail = rest.partition("```\n")
+    return f"{head}{fence}{grammar.strip()}\n{end}{tail}"
 
 
 def render() -> str:

@@ -15,33 +15,42 @@ if TYPE_CHECKING:
     from policies.explanation import Explanation, explain
     from policies.limits import PolicyLimits
     from policies.model import (
+        Annotations,
         Context,
         Decision,
+        Duty,
         Effect,
+        Label,
         Operation,
         Policy,
+        PolicyFile,
         Principal,
         Reason,
         Request,
         Resource,
         Rule,
+        RuleWord,
         Source,
     )
-    from policies.parsing import parse
+    from policies.parsing import parse, parse_file
     from policies.validation import Catalogue, Finding, Severity, load, validate
 
 __all__ = [
     "ASK_ALL",
+    "Annotations",
     "Catalogue",
     "Context",
     "Decision",
+    "Duty",
     "Effect",
     "Explanation",
     "Finding",
+    "Label",
     "Operation",
     "Place",
     "Policy",
     "PolicyError",
+    "PolicyFile",
     "PolicyLimits",
     "PolicySet",
     "Principal",
@@ -49,6 +58,7 @@ __all__ = [
     "Request",
     "Resource",
     "Rule",
+    "RuleWord",
     "Severity",
     "Source",
     "Verdict",
@@ -56,6 +66,7 @@ __all__ = [
     "explain",
     "load",
     "parse",
+    "parse_file",
     "validate",
 ]
 
@@ -65,19 +76,24 @@ _MODULES: Final = {
     "explanation": ("Explanation", "explain"),
     "limits": ("PolicyLimits",),
     "model": (
+        "Annotations",
         "Context",
         "Decision",
+        "Duty",
         "Effect",
+        "Label",
         "Operation",
         "Policy",
+        "PolicyFile",
         "Principal",
         "Reason",
         "Request",
         "Resource",
         "Rule",
+        "RuleWord",
         "Source",
     ),
-    "parsing": ("parse",),
+    "parsing": ("parse", "parse_file"),
     "validation": ("Catalogue", "Finding", "Severity", "load", "validate"),
 }
 _HOME: Final = {name: module for module, names in _MODULES.items() for name in names}

@@ -17,12 +17,24 @@ class PolicyLimits:
     """Files of one set."""
     policies_max: int = 256
     """Policies of one set."""
-    rules_max: int = 1_000
-    """Rules of one set: a decision may have to look at all of them."""
+    rules_max: int = 10_000
+    """Rules of one set: a decision looks at those about its tool, and stays as fast."""
     roles_max: int = 256
     """Roles that one policy declares, and that one rule names."""
     set_servers_max: int = 256
     """Servers of one named set."""
+    targets_max: int = 64
+    """Targets of one rule, or of one set of sinks."""
+    cases_max: int = 1_000
+    """Tests of one set: they run each time that it is loaded."""
+    assertions_max: int = 256
+    """Claims of one set: each may be a search."""
+    includes_max: int = 64
+    """Files that one file names: as many as a set has."""
+    value_depth_max: int = 32
+    """Arrays and objects inside one another in a test's arguments: as deep as may be sent."""
+    duration_seconds_max: int = 366 * 86_400
+    """A rate's stretch, a deadline: a year."""
     name_chars_max: int = 128
     """A name or the id of a rule: it has to fit into a line of a log."""
     string_chars_max: int = 4_096
@@ -43,7 +55,11 @@ class PolicyLimits:
     """Tests of one rule."""
     path_chars_max: int = 4_096
     """An argument tested with `under`; a longer one is no path and has no value."""
+    leaves_max: int = 10_000
+    """Values that `any arg` looks at; beyond, it has no value."""
+    host_chars_max: int = 2_048
+    """A URL whose host is tested; a longer one has no value."""
     witnesses_max: int = 4_096
     """Argument values tried to find out whether any could be allowed; beyond, the answer is yes."""
-    remembered_max: int = 1_024
-    """Answers to that question which a set keeps."""
+    remembered_max: int = 16_384
+    """Answers of each kind which a set keeps: one for each tool of a large session."""

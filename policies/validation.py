@@ -8,13 +8,29 @@ from enum import Enum
 from typing import TypeAlias, cast
 
 from policies.errors import Place, PolicyError, excerpt_of, nearest_word
-from policies.evaluation import PolicySet, tests_of
+from policies.evaluation import PolicySet, set_of, tests_of
 from policies.limits import PolicyLimits
-from policies.model import Effect, Kind, Operation, Pointer, Policy, Rule, Source
-from policies.parsing import parse
+from policies.model import (
+    Argument,
+    Effect,
+    Elements,
+    Include,
+    Kind,
+    Operation,
+    Pointer,
+    Policy,
+    PolicyFile,
+    Rule,
+    RuleWord,
+    Source,
+    Target,
+    Test,
+    Who,
+)
+from policies.parsing import parse_file
 from policies.patterns import covers, matcher_of
 
-__all__ = ["Catalogue", "Finding", "Severity", "load", "validate"]
+__all__ = ["Catalogue", "Finding", "Severity", "include_path", "load", "validate"]
 
 Schema: TypeAlias = Mapping[str, object]
 
@@ -78,7 +94,7 @@ def load(
         PolicyError: the first thing that is wrong in a file, or between files.
     """
     bounds = limits or PolicyLimits()
-    policies: list[Policy] = []
+    files: list[PolicyFile] = []
     seen: dict[Source, None] = {}
     for source in sources:
         if source in seen:
@@ -87,8 +103,27 @@ def load(
             top = Place(source.path, 1, 1)
             raise PolicyError(f"a set has at most {bounds.sources_max} files", place=top)
         seen[source] = None
-        policies += parse(source.text, source.path, limits=bounds)
-    return PolicySet(tuple(policies), tuple(seen), parameters or {}, bounds)
+        files.append(parse_file(source.text, source.path, limits=bounds))
+    _check_includes(files, {source.path: source.text for source in seen})
+    return set_of(files, tuple(seen), parameters or {}, bounds)
+
+
+def include_path(file: str, include: Include) -> str:
+    """Return the path that an included file has, written as that of the file that includes it."""
+    folder, slash, _ = file.rpartition("/")
+    return f"{folder}{slash}{include.path}"
+
+
+def _check_includes(files: Sequence[PolicyFile], texts: Mapping[str, str]) -> None:
+    """Raise PolicyError for an included file that is not among those given."""
+    for file in files:
+        for include in file.includes:
+            if include_path(file.path, include) not in texts:
+                raise PolicyError(
+                    f"the included file `{include.path}` is not among the files",
+                    place=include.place,
+                    excerpt=excerpt_of(texts.get(file.path, ""), include.place),
+                )
 
 
 def validate(
@@ -118,28 +153,38 @@ class _Checker:
 
     def rule(self, rule: Rule) -> Iterator[Finding]:
         """Check the names that one rule uses."""
-        target = rule.target
-        listed = self._servers if target.servers is None else sorted(target.servers)
-        for server in listed:
+        schemas: list[Schema] | None = []
+        for target in rule.targets:
+            yield from self._servers_of(target)
+            tools = self._tools_of(rule, target)
+            if tools is None:
+                schemas = None
+                continue
+            for alternative in target.names.alternatives:
+                yield from self._alternative(target, alternative, tools)
+            if schemas is not None:
+                schemas += self._matched(target, tools)
+        if schemas:
+            yield from self._pointers(rule, schemas)
+
+    def _servers_of(self, target: Target) -> Iterator[Finding]:
+        for server in sorted(target.servers or ()):
             # a set's servers are reported where the set is declared
             if server not in self._servers and target.written == server:
                 nearest = nearest_word(server, [*self._servers, *self._set_names])
                 yield self._error(
                     "unknown-server", f"unknown server `{server}`", target.place, nearest
                 )
+
+    def _tools_of(self, rule: Rule, target: Target) -> dict[str, Schema] | None:
+        """Return the tools that a target can mean; None if it is about more, or not all are known."""
         if not rule.operations <= {Operation.CALL} or target.kind not in (None, Kind.TOOL):
-            return
+            return None
+        listed = self._servers if target.servers is None else sorted(target.servers)
         known = [self._servers.get(server) for server in listed]
         if not known or any(tools is None for tools in known):
-            return
-        tools = {
-            name: schema for each in known if each is not None for name, schema in each.items()
-        }
-        for alternative in target.names.alternatives:
-            yield from self._alternative(rule, alternative, tools)
-        schemas = self._matched(rule, tools)
-        if schemas:
-            yield from self._pointers(rule, schemas)
+            return None
+        return {name: schema for each in known if each is not None for name, schema in each.items()}
 
     def sets(self, policy: Policy) -> Iterator[Finding]:
         """Check the sets that one policy declares."""
@@ -180,7 +225,7 @@ class _Checker:
     def shadowed(self) -> Iterator[Finding]:
         """Find permits that can never speak, because one forbid always overrules them."""
         rules = self._set.rules
-        forbids = [rule for rule in rules if rule.effect is Effect.FORBID]
+        forbids = [rule for rule in rules if rule.word is RuleWord.FORBID]
         for rule in rules:
             if rule.effect is Effect.PERMIT:
                 over = next((forbid for forbid in forbids if _overrules(forbid, rule)), None)
@@ -192,20 +237,19 @@ class _Checker:
                         rule.place,
                     )
 
-    def _matched(self, rule: Rule, tools: Mapping[str, Schema]) -> list[Schema]:
-        match = matcher_of(rule.target.names)
+    def _matched(self, target: Target, tools: Mapping[str, Schema]) -> list[Schema]:
+        match = matcher_of(target.names)
         return [schema for name, schema in tools.items() if match(name) is True]
 
     def _alternative(
-        self, rule: Rule, alternative: str, tools: Mapping[str, Schema]
+        self, target: Target, alternative: str, tools: Mapping[str, Schema]
     ) -> Iterator[Finding]:
         """Check that one name of a rule means a tool: a misspelt one among others forbids nothing."""
-        target = rule.target
         one = matcher_of(replace(target.names, text=alternative, alternatives=(alternative,)))
         if any(one(name) is True for name in tools):
             return
-        # `any server/delete_*` is about whatever may come
-        if target.servers is None and "*" in alternative:
+        # `any server/delete_*` is about whatever may come, and a server's name alone as well
+        if "*" in alternative and (target.servers is None or alternative == "*"):
             return
         yield self._error(
             "unknown-tool",
@@ -216,14 +260,17 @@ class _Checker:
 
     def _pointers(self, rule: Rule, schemas: Sequence[Schema]) -> Iterator[Finding]:
         for test in tests_of(rule.condition) if rule.condition is not None else ():
-            places = [_search(test.pointer, schema) for schema in schemas]
+            if not isinstance(test, Test) or not isinstance(test.operand, Argument | Elements):
+                continue
+            pointer = test.operand.pointer
+            places = [_search(pointer, schema) for schema in schemas]
             # one tool that may know it is enough
             if all(siblings is not None for siblings in places):
                 names = sorted({name for siblings in places for name in siblings or ()})
-                near = nearest_word(test.pointer.keys[-1], names)
+                near = nearest_word(pointer.keys[-1], names)
                 yield self._error(
                     "unknown-pointer",
-                    f"no tool that this rule is about has an argument `{test.pointer.text}`",
+                    f"no tool that this rule is about has an argument `{pointer.text}`",
                     test.place,
                     near,
                 )
@@ -278,15 +325,25 @@ def _open(schema: Schema) -> bool:
 
 
 def _overrules(forbid: Rule, permit: Rule) -> bool:
-    wide, narrow = forbid.target, permit.target
     return (
-        forbid.condition is None
-        and forbid.depth is None
+        forbid.word is RuleWord.FORBID
+        and forbid.condition is None
         and permit.operations <= forbid.operations
-        and (forbid.roles is None or (permit.roles is not None and permit.roles <= forbid.roles))
-        and (
-            wide.servers is None or (narrow.servers is not None and narrow.servers <= wide.servers)
-        )
+        and _everybody_of(forbid.who, permit.who)
+        and all(any(_covers(wide, narrow) for wide in forbid.targets) for narrow in permit.targets)
+    )
+
+
+def _everybody_of(wide: Who, narrow: Who) -> bool:
+    if wide == Who() or wide == narrow:
+        return True
+    roles = wide.roles is not None and narrow.roles is not None and narrow.roles <= wide.roles
+    return roles and wide == Who(roles=wide.roles)
+
+
+def _covers(wide: Target, narrow: Target) -> bool:
+    return (
+        (wide.servers is None or (narrow.servers is not None and narrow.servers <= wide.servers))
         and (wide.kind is None or wide.kind is narrow.kind)
         and covers(wide.names, narrow.names)
     )

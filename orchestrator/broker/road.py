@@ -207,7 +207,7 @@ class Broker:
         if verdict.constant is not None and current:
             return verdict.constant
         values = wish.values
-        decision = verdict.decide(values)
+        decision = verdict.decide(Context(values))
         if current:
             return decision
         present = self._policy.decide(_question(snapshot, capability, values))

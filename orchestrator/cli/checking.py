@@ -31,7 +31,20 @@ from policies import (
     validate,
 )
 from policies.evaluation import tests_of
-from policies.model import Compare, OneOf, Parameter, Scalar, Template, Test, Under
+from policies.model import (
+    Compare,
+    Fact,
+    Host,
+    Network,
+    OneOf,
+    Parameter,
+    PathLike,
+    Scalar,
+    Template,
+    Test,
+    Text,
+    Under,
+)
 
 __all__ = ["CheckReport", "check_files", "read_argument", "read_sources"]
 
@@ -172,7 +185,12 @@ def _text(path: Path) -> str:
 def _catalogue(servers: Path | None, loaded: PolicySet) -> Catalogue:
     """Return what there is by a servers file; without one, everything that the policies name."""
     if servers is None:
-        named = {name for rule in loaded.rules for name in rule.target.servers or ()}
+        named = {
+            name
+            for rule in loaded.rules
+            for target in rule.targets
+            for name in target.servers or ()
+        }
         named |= {
             name for policy in loaded.policies for each in policy.sets for name in each.servers
         }
@@ -210,13 +228,18 @@ def _parameter_names(policies: Iterable[Policy]) -> set[str]:
     }
 
 
-def _literals(test: Test) -> Iterator[Scalar]:
-    if isinstance(test, Compare):
-        yield test.literal
-    elif isinstance(test, OneOf):
-        yield from test.options
-    elif isinstance(test, Under):
-        yield test.prefix
+def _literals(test: Test | Fact) -> Iterator[Scalar]:
+    match test.check if isinstance(test, Test) else None:
+        case Compare(literal=literal):
+            yield literal
+        case OneOf(options=options):
+            yield from options
+        case Under(prefix=text) | PathLike(pattern=text) | Text(text=text):
+            yield text
+        case Host(hosts=texts) | Network(networks=texts):
+            yield from texts
+        case _:
+            pass
 
 
 def _finding(error: PolicyError) -> Finding:

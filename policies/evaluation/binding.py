@@ -1,90 +1,134 @@
-"""Fills parameters into parsed policies. Afterwards no `Template` is left and each path is one."""
+"""Fills parameters into parsed policies. Afterwards no `Template` is left and each pattern is one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from policies.errors import Place, PolicyError, excerpt_of, nearest_word
 from policies.limits import PolicyLimits
 from policies.model import (
     AllOf,
     AnyOf,
-    Between,
+    Assertion,
+    Case,
+    Check,
     Compare,
     Condition,
-    Exists,
+    Host,
+    Network,
+    Never,
     Not,
     OneOf,
+    PathLike,
     Policy,
     Rule,
     Scalar,
     Template,
+    Test,
+    TestValue,
+    Text,
     Under,
 )
-from policies.patterns import PatternError, under
+from policies.patterns import PatternError, parse_host, parse_network, path_like, under
 
-__all__ = ["bind"]
-
-
-def bind(
-    policy: Policy, *, parameters: Mapping[str, str], text: str, limits: PolicyLimits
-) -> Policy:
-    """Return `policy` with each `${name}` replaced. `text` is its source, for excerpts.
-
-    A parameter is a plain piece of a string: it is not read as policy text.
-
-    Raises:
-        PolicyError: a parameter that is not there, too long a string, or an `under` without a path.
-    """
-    binder = _Binder(parameters, text, limits)
-    return replace(policy, rules=tuple(binder.rule(rule) for rule in policy.rules))
+__all__ = ["Binder"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Binder:
+class Binder:
+    """Replaces each `${name}`. `text` is the source, for excerpts.
+
+    A parameter is a plain piece of a string: it is not read as policy text. Each method raises
+    PolicyError for a parameter that is not there, too long a string, or a pattern that is none.
+    """
+
     parameters: Mapping[str, str]
     text: str
     limits: PolicyLimits
 
-    def rule(self, rule: Rule) -> Rule:
+    def policy(self, policy: Policy) -> Policy:
+        """Return the policy with its parameters filled in."""
+        return replace(policy, rules=tuple(map(self._rule, policy.rules)))
+
+    def case(self, case: Case) -> Case:
+        """Return a test with its parameters filled in."""
+        return replace(
+            case,
+            arguments={
+                key: self._value(value, case.place) for key, value in case.arguments.items()
+            },
+        )
+
+    def assertion(self, assertion: Assertion) -> Assertion:
+        """Return an assertion with its parameters filled in."""
+        if not isinstance(assertion, Never) or assertion.condition is None:
+            return assertion
+        return replace(assertion, condition=self._condition(assertion.condition))
+
+    def _rule(self, rule: Rule) -> Rule:
         if rule.condition is None:
             return rule
-        return replace(rule, condition=self.condition(rule.condition))
+        return replace(rule, condition=self._condition(rule.condition))
 
-    def condition(self, condition: Condition) -> Condition:
+    def _condition(self, condition: Condition) -> Condition:
         match condition:
             case Not():
-                return Not(self.condition(condition.part))
+                return Not(self._condition(condition.part))
             case AllOf():
-                return AllOf(tuple(self.condition(part) for part in condition.parts))
+                return AllOf(tuple(self._condition(part) for part in condition.parts))
             case AnyOf():
-                return AnyOf(tuple(self.condition(part) for part in condition.parts))
-            case Compare():
-                return replace(condition, literal=self.scalar(condition.literal, condition.place))
-            case OneOf():
-                options = tuple(self.scalar(each, condition.place) for each in condition.options)
-                return replace(condition, options=options)
-            case Under():
-                return self.path(condition)
-            case Between() | Exists():
-                return condition
+                return AnyOf(tuple(self._condition(part) for part in condition.parts))
+            case Test():
+                return replace(condition, check=self._check(condition.check, condition.place))
             case _:
-                assert_never(condition)
+                return condition
 
-    def path(self, condition: Under) -> Under:
-        prefix = self.string(condition.prefix, condition.place)
+    def _check(self, check: Check, place: Place) -> Check:
+        most = self.limits.path_chars_max
+        match check:
+            case Compare():
+                return Compare(check.comparison, self._scalar(check.literal, place))
+            case OneOf():
+                return OneOf(tuple(self._scalar(each, place) for each in check.options))
+            case Under():
+                prefix = self._string(check.prefix, place)
+                self._try(lambda: under(prefix, chars_max=most), place)
+                return Under(prefix)
+            case PathLike():
+                pattern = self._string(check.pattern, place)
+                self._try(lambda: path_like(pattern, chars_max=most), place)
+                return PathLike(pattern)
+            case Text():
+                return Text(check.match, self._string(check.text, place))
+            case Host():
+                hosts = tuple(self._string(each, place) for each in check.hosts)
+                self._try(lambda: [parse_host(host) for host in hosts], place)
+                return Host(hosts)
+            case Network():
+                networks = tuple(self._string(each, place) for each in check.networks)
+                self._try(lambda: [parse_network(network) for network in networks], place)
+                return Network(networks)
+            case _:
+                return check
+
+    def _try(self, read: Callable[[], object], place: Place) -> None:
         try:
-            under(prefix, chars_max=self.limits.path_chars_max)
+            read()
         except PatternError as error:
-            raise self.error(str(error), condition.place) from None
-        return replace(condition, prefix=prefix)
+            raise self._error(str(error), place) from None
 
-    def scalar(self, literal: Scalar, place: Place) -> Scalar:
-        return self.string(literal, place) if isinstance(literal, Template) else literal
+    def _value(self, value: TestValue, place: Place) -> TestValue:
+        if isinstance(value, dict):
+            return {key: self._value(inner, place) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._value(inner, place) for inner in value]
+        return self._scalar(value, place)
 
-    def string(self, literal: str | Template, place: Place) -> str:
+    def _scalar(self, literal: Scalar, place: Place) -> Scalar:
+        return self._string(literal, place) if isinstance(literal, Template) else literal
+
+    def _string(self, literal: str | Template, place: Place) -> str:
         if isinstance(literal, str):
             return literal
         pieces: list[str] = []
@@ -94,21 +138,21 @@ class _Binder:
             elif part.name in self.parameters:
                 pieces.append(self.parameters[part.name])
             else:
-                raise self.error(
+                raise self._error(
                     f"unknown parameter `{part.name}`",
                     part.place,
                     nearest_word(part.name, self.parameters),
                 )
         filled = "".join(pieces)
         if len(filled) > self.limits.string_chars_max:
-            raise self.error(
+            raise self._error(
                 f"a string has at most {self.limits.string_chars_max} characters, its parameters "
                 "filled in",
                 place,
             )
         return filled
 
-    def error(self, message: str, place: Place, nearest: str = "") -> PolicyError:
+    def _error(self, message: str, place: Place, nearest: str = "") -> PolicyError:
         return PolicyError(
             message, place=place, nearest=nearest, excerpt=excerpt_of(self.text, place)
         )

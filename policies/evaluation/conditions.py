@@ -1,57 +1,55 @@
-"""Conditions over arguments, in three values: true, false, and None for "has no value".
+"""Conditions, compiled: three values, joined by Kleene's strong logic.
 
-None comes from a missing argument or one of another type, and never turns into false by itself
-(Kleene's strong logic). What None means for a rule is not decided here.
+None, "no value", never turns into false by itself. What it means for a rule is not decided here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import isfinite
-from operator import ge, gt, le, lt
-from typing import Final, TypeAlias, TypeGuard, assert_never, cast
+from typing import Final, TypeAlias, assert_never, cast
 
+from policies.evaluation.checks import ValueTest, about, compile_check
+from policies.evaluation.values import MISSING, inside, look_up, type_name
 from policies.limits import PolicyLimits
 from policies.model import (
+    After,
     AllOf,
+    AnyArgument,
     AnyOf,
-    Between,
-    Compare,
-    Comparison,
+    Argument,
+    Before,
     Condition,
-    Exists,
+    Context,
+    DigestIs,
+    Elements,
+    Fact,
+    Hint,
+    HintName,
+    Left,
     Not,
-    OneOf,
-    Pointer,
-    Scalar,
-    Template,
+    OnlyArguments,
+    Resource,
     Test,
-    Under,
+    TimeOfDay,
+    UriPart,
+    Weekday,
 )
-from policies.patterns import under
 
-__all__ = ["MISSING", "Predicate", "compile_condition", "look_up", "tests_of", "type_name"]
+__all__ = ["Predicate", "compile_condition", "reads_resource", "tests_of"]
 
-Predicate: TypeAlias = Callable[[Mapping[str, object]], bool | None]
-"""A compiled condition."""
+Predicate: TypeAlias = Callable[[Context, Resource, Mapping[str, str]], bool | None]
+"""A compiled condition: of the context, what is asked for, and the parts of its URI."""
 
-MISSING: Final = object()
-"""What `look_up` returns where there is nothing; JSON's null is something."""
-
-_INDEX_DIGITS: Final = 9
-_ORDER: Final = {
-    Comparison.LESS: lt,
-    Comparison.AT_MOST: le,
-    Comparison.MORE: gt,
-    Comparison.AT_LEAST: ge,
-}
+_MINUTE: Final = 60
+_DAY: Final = 86_400
+_THURSDAY: Final = 3  # 1970-01-01
 
 
 def compile_condition(condition: Condition, limits: PolicyLimits) -> Predicate:
-    """Turn a condition into a function of the arguments. It never raises.
+    """Turn a condition into a function. It never raises.
 
     Raises:
-        PatternError: an `under` whose prefix is no path.
+        PatternError: a path, host or network that is none.
     """
     match condition:
         case Not():
@@ -62,17 +60,14 @@ def compile_condition(condition: Condition, limits: PolicyLimits) -> Predicate:
         case AnyOf():
             parts = tuple(compile_condition(part, limits) for part in condition.parts)
             return _fold(parts, decisive=True)
-        case Exists():
-            keys = condition.pointer.keys
-            return lambda arguments: look_up(arguments, keys) is not MISSING
-        case Compare() | OneOf() | Between() | Under():
-            return _at(condition.pointer, _value_test(condition, limits))
+        case Test():
+            return _test(condition, limits)
         case _:
-            assert_never(condition)
+            return _fact(condition)
 
 
-def tests_of(condition: Condition) -> Iterator[Test]:
-    """Yield each test of a condition, in the order in which they are written."""
+def tests_of(condition: Condition) -> Iterator[Test | Fact]:
+    """Yield each test and fact of a condition, in the order in which they are written."""
     match condition:
         case Not():
             yield from tests_of(condition.part)
@@ -83,118 +78,180 @@ def tests_of(condition: Condition) -> Iterator[Test]:
             yield condition
 
 
-def look_up(arguments: Mapping[str, object], keys: Sequence[str]) -> object:
-    """Return what a pointer points at, or `MISSING`. Array indices are written without zeros."""
-    here: object = arguments
-    for key in keys:
-        here = _step(here, key)
-        if here is MISSING:
-            break
-    return here
+def reads_resource(condition: Condition) -> bool:
+    """Return True if the answer depends on more of what is asked for than its name and kind."""
+    return any(
+        isinstance(test, Hint | DigestIs)
+        or (isinstance(test, Test) and isinstance(test.operand, UriPart))
+        for test in tests_of(condition)
+    )
 
 
-def _step(here: object, key: str) -> object:
-    if isinstance(here, Mapping):
-        return cast("Mapping[str, object]", here).get(key, MISSING)
-    if isinstance(here, list | tuple):
-        items = cast("Sequence[object]", here)
-        # a length bound first: int() of many thousand digits raises
-        plain = len(key) <= _INDEX_DIGITS and key.isascii() and key.isdigit()
-        if plain and (key == "0" or key[0] != "0") and int(key) < len(items):
-            return items[int(key)]
-    return MISSING
+# ------------------------------------------------------------------------------------------ operands
 
 
-def type_name(value: object) -> str:
-    """Return JSON's word for the type of a value; `missing` for `MISSING`."""
-    if value is MISSING:
-        return "missing"
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number" if isinstance(value, int) or isfinite(value) else "not a number"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, Mapping):
-        return "object"
-    return "array" if isinstance(value, list | tuple) else "unknown"
-
-
-def _at(pointer: Pointer, test: Callable[[object], bool | None]) -> Predicate:
-    if len(pointer.keys) == 1:
-        key = pointer.keys[0]
-        # MISSING is of no type, so each test answers None to it
-        return lambda arguments: test(arguments.get(key, MISSING))
-    keys = pointer.keys
-    return lambda arguments: test(look_up(arguments, keys))
-
-
-def _value_test(
-    test: Compare | OneOf | Between | Under, limits: PolicyLimits
-) -> Callable[[object], bool | None]:
-    match test:
-        case Compare(comparison=Comparison.EQUAL):
-            return _equality(test.literal)
-        case Compare(comparison=Comparison.NOT_EQUAL):
-            equal = _equality(test.literal)
-            return lambda value: None if (same := equal(value)) is None else not same
-        case Compare():
-            return _ordering(test.comparison, test.literal)
-        case OneOf():
-            return _membership(test.options)
-        case Between():
-            low, high = test.low, test.high
-            return lambda value: low <= value <= high if _is_number(value) else None
-        case Under():
-            if isinstance(test.prefix, Template):
-                raise TypeError("a template must be filled in before it is compiled")
-            below = under(test.prefix, chars_max=limits.path_chars_max)
-            return lambda value: below(value) if isinstance(value, str) else None
+def _test(test: Test, limits: PolicyLimits) -> Predicate:
+    check = compile_check(test.check, limits)
+    match test.operand:
+        case Argument(pointer=pointer):
+            return _argument(pointer.keys, check)
+        case Elements(pointer=pointer, every=every):
+            return _elements(pointer.keys, check, every=every)
+        case AnyArgument():
+            return _any_argument(check, about(test.check), limits.leaves_max)
+        case Left(metered=metered):
+            word = metered.value
+            return lambda context, _, __: check(context.left.get(word, MISSING))
+        case UriPart(name=name):
+            return lambda _, __, parts: check(parts.get(name, MISSING))
         case _:
-            assert_never(test)
+            assert_never(test.operand)
 
 
-def _equality(literal: Scalar) -> Callable[[object], bool | None]:
-    if literal is None:
-        # the one comparison across types: it asks whether there is a value
-        return lambda value: None if value is MISSING else value is None
-    if isinstance(literal, bool):
-        return lambda value: value is literal if isinstance(value, bool) else None
-    if isinstance(literal, int | float):
-        return lambda value: value == literal if _is_number(value) else None
-    return lambda value: value == literal if isinstance(value, str) else None
+def _argument(keys: tuple[str, ...], check: ValueTest) -> Predicate:
+    if len(keys) == 1:
+        key = keys[0]
+        # MISSING is of no type, so each check but `exists` answers None to it
+        return lambda context, _, __: check(context.arguments.get(key, MISSING))
+    return lambda context, _, __: check(look_up(context.arguments, keys))
 
 
-def _ordering(comparison: Comparison, literal: Scalar) -> Callable[[object], bool | None]:
-    if isinstance(literal, bool) or not isinstance(literal, int | float):
-        raise TypeError("only numbers have an order")
-    compare = _ORDER[comparison]
-    return lambda value: compare(value, literal) if _is_number(value) else None
-
-
-def _membership(options: tuple[Scalar, ...]) -> Callable[[object], bool | None]:
-    by_type: dict[str, frozenset[object]] = {}
-    for option in options:
-        name = type_name(option)
-        by_type[name] = by_type.get(name, frozenset()) | {option}
-
-    def test(value: object) -> bool | None:
-        known = by_type.get(type_name(value))
-        return None if known is None else value in known
+def _elements(keys: tuple[str, ...], check: ValueTest, *, every: bool) -> Predicate:
+    def test(context: Context, _: Resource, __: Mapping[str, str]) -> bool | None:
+        value = look_up(context.arguments, keys)
+        if value is MISSING:
+            return None
+        items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
+        result: bool | None = every
+        for item in items:
+            answer = check(item)
+            if answer is not every:
+                if answer is not None:
+                    return answer
+                result = None
+        return result
 
     return test
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
-    # type(), not isinstance: true and false are no numbers
-    return type(value) is int or (isinstance(value, float) and isfinite(value))
+def _any_argument(check: ValueTest, types: frozenset[str] | None, leaves_max: int) -> Predicate:
+    def test(context: Context, _: Resource, __: Mapping[str, str]) -> bool | None:
+        result: bool | None = False
+        for count, value in enumerate(inside(context.arguments)):
+            if count >= leaves_max:
+                return None
+            if types is not None and type_name(value) not in types:
+                continue
+            answer = check(value)
+            if answer is True:
+                return True
+            if answer is None:
+                result = None
+        return result
+
+    return test
+
+
+# --------------------------------------------------------------------------------------------- facts
+
+
+def _fact(fact: Fact) -> Predicate:
+    match fact:
+        case After(label=label, servers=servers):
+            return lambda context, _, __: any(
+                found.name == label and (servers is None or found.server in servers)
+                for found in context.labels
+            )
+        case Hint(name=name):
+            return _hint(name)
+        case DigestIs(digests=digests):
+            return _digest(frozenset(digests))
+        case OnlyArguments():
+            return _only(fact)
+        case TimeOfDay(low=low, high=high):
+            return _time(low, high)
+        case Weekday(days=days):
+            return lambda context, _, __: (
+                None if context.wall is None else int(context.wall // _DAY + _THURSDAY) % 7 in days
+            )
+        case Before(wall=wall):
+            return lambda context, _, __: None if context.wall is None else context.wall < wall
+        case _:
+            assert_never(fact)
+
+
+def _hint(name: HintName) -> Predicate:
+    match name:
+        case HintName.READ_ONLY:
+            return lambda _, resource, __: resource.annotations.read_only
+        case HintName.DESTRUCTIVE:
+            return lambda _, resource, __: resource.annotations.destructive
+        case HintName.IDEMPOTENT:
+            return lambda _, resource, __: resource.annotations.idempotent
+        case HintName.OPEN_WORLD:
+            return lambda _, resource, __: resource.annotations.open_world
+        case _:
+            assert_never(name)
+
+
+def _digest(digests: frozenset[str]) -> Predicate:
+    if not digests:
+        return lambda _, resource, __: resource.digest != ""
+    return lambda _, resource, __: resource.digest in digests if resource.digest else None
+
+
+def _time(low: int, high: int) -> Predicate:
+    def test(context: Context, _: Resource, __: Mapping[str, str]) -> bool | None:
+        if context.wall is None:
+            return None
+        minute = context.wall % _DAY // _MINUTE
+        return low <= minute < high if low < high else minute >= low or minute < high
+
+    return test
+
+
+class _Known:
+    """The arguments that are known, as a tree: what is below a whole one is known as well."""
+
+    __slots__ = ("inner", "whole")
+
+    def __init__(self) -> None:
+        self.whole = False
+        self.inner: dict[str, _Known] = {}
+
+
+def _only(fact: OnlyArguments) -> Predicate:
+    root = _Known()
+    for pointer in fact.pointers:
+        here = root
+        for key in pointer.keys:
+            here = here.inner.setdefault(key, _Known())
+        here.whole = True
+
+    def known(value: object, tree: _Known) -> bool:
+        if tree.whole:
+            return True
+        if isinstance(value, Mapping):
+            members = cast("Mapping[str, object]", value).items()
+        elif isinstance(value, list | tuple):
+            items = cast("Sequence[object]", value)
+            members = ((str(index), item) for index, item in enumerate(items))
+        else:
+            return False
+        return all(
+            (inner := tree.inner.get(key)) is not None and known(item, inner)
+            for key, item in members
+        )
+
+    return lambda context, _, __: known(context.arguments, root)
+
+
+# --------------------------------------------------------------------------------------------- joins
 
 
 def _negation(part: Predicate) -> Predicate:
-    def negated(arguments: Mapping[str, object]) -> bool | None:
-        answer = part(arguments)
+    def negated(context: Context, resource: Resource, parts: Mapping[str, str]) -> bool | None:
+        answer = part(context, resource, parts)
         return None if answer is None else not answer
 
     return negated
@@ -203,10 +260,10 @@ def _negation(part: Predicate) -> Predicate:
 def _fold(parts: tuple[Predicate, ...], *, decisive: bool) -> Predicate:
     """Join parts: one decisive answer decides; else None if one part has none."""
 
-    def folded(arguments: Mapping[str, object]) -> bool | None:
+    def folded(context: Context, resource: Resource, uri: Mapping[str, str]) -> bool | None:
         result: bool | None = not decisive
         for part in parts:
-            answer = part(arguments)
+            answer = part(context, resource, uri)
             if answer is decisive:
                 return decisive
             if answer is None:

@@ -1,48 +1,177 @@
-"""Arguments worth trying: one for each way in which a set of conditions can see a value.
+"""Contexts worth trying: one for each way in which a set of conditions can see what is known.
 
 Conditions can tell apart only finitely many kinds of values: a literal, what lies between two
 numbers, what lies under a path, another type, nothing at all. One example of each, combined over
-all pointers, answers "is there any argument such that …" without a solver.
+all that is looked at, answers "is there any context such that …" without a solver. Where examples
+of each kind cannot be had so simply, that is said, and nothing is concluded from having none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from dataclasses import dataclass, field
+from itertools import islice, product
 from math import prod
-from typing import cast
+from typing import TypeAlias, cast
 
-from policies.evaluation.conditions import MISSING, tests_of
+from policies.evaluation.conditions import tests_of
+from policies.evaluation.examples import Examples, examples_of, instants
+from policies.evaluation.values import MISSING
 from policies.limits import PolicyLimits
-from policies.model import Between, Compare, Condition, Exists, OneOf, Test, Under
-from policies.patterns import normal_path
+from policies.model import (
+    After,
+    AnyArgument,
+    Argument,
+    Before,
+    Check,
+    Condition,
+    Context,
+    Elements,
+    Exists,
+    Fact,
+    Label,
+    Left,
+    OnlyArguments,
+    Test,
+    TimeOfDay,
+    UriPart,
+    Weekday,
+)
 
 __all__ = ["witnesses"]
+
+_ELSEWHERE = "another server"
+_UNKNOWN = "another argument"
+_Choices: TypeAlias = Sequence[object]
 
 
 def witnesses(
     conditions: Sequence[Condition], limits: PolicyLimits
-) -> Iterator[Mapping[str, object]] | None:
-    """Return arguments that cover every case, or None if they are more than the bound."""
-    by_pointer: dict[tuple[str, ...], list[Test]] = {}
+) -> tuple[Iterator[Context], bool]:
+    """Return contexts to try, and True if they cover every case."""
+    seen = _Seen()
     for condition in conditions:
         for test in tests_of(condition):
-            by_pointer.setdefault(test.pointer.keys, []).append(test)
-    # parents come before their children, so that a child knows whether it has a place
-    pointers = sorted(by_pointer)
-    choices = [_examples(by_pointer[pointer], limits) for pointer in pointers]
-    if prod(len(choice) for choice in choices) > limits.witnesses_max:
-        return None
-    return _combined(pointers, choices)
+            seen.note(test)
+    return seen.contexts(limits)
 
 
-def _combined(
-    pointers: Sequence[tuple[str, ...]], choices: Sequence[Sequence[object]]
-) -> Iterator[Mapping[str, object]]:
-    for values in product(*choices):
-        arguments: dict[str, object] = {}
-        if all(_put(arguments, keys, value) for keys, value in zip(pointers, values, strict=True)):
-            yield arguments
+@dataclass(slots=True)
+class _Seen:
+    """All that conditions look at."""
+
+    values: dict[tuple[str, ...], list[Check]] = field(
+        default_factory=dict[tuple[str, ...], list[Check]]
+    )
+    elements: dict[tuple[str, ...], list[Check]] = field(
+        default_factory=dict[tuple[str, ...], list[Check]]
+    )
+    anywhere: list[Check] = field(default_factory=list[Check])
+    left: dict[str, list[Check]] = field(default_factory=dict[str, list[Check]])
+    labels: set[Label] = field(default_factory=set[Label])
+    times: list[TimeOfDay | Weekday | Before] = field(
+        default_factory=list[TimeOfDay | Weekday | Before]
+    )
+    complete: bool = True
+
+    def note(self, test: Test | Fact) -> None:
+        """Add what one test looks at."""
+        match test:
+            case After():
+                servers = test.servers if test.servers is not None else (_ELSEWHERE,)
+                self.labels |= {Label(test.label, server) for server in servers}
+            case TimeOfDay() | Weekday() | Before():
+                self.times.append(test)
+            case OnlyArguments():
+                self._only(test)
+            case Test():
+                self._test(test)
+            case _:
+                # hints and digests are those of the thing itself
+                pass
+
+    def _only(self, test: OnlyArguments) -> None:
+        self.values.setdefault((_UNKNOWN,), []).append(Exists())
+        # what lies beside an inner argument is not tried
+        self.complete = self.complete and all(len(each.keys) == 1 for each in test.pointers)
+
+    def _test(self, test: Test) -> None:
+        match test.operand:
+            case Argument(pointer=pointer):
+                self.values.setdefault(pointer.keys, []).append(test.check)
+            case Elements(pointer=pointer):
+                self.elements.setdefault(pointer.keys, []).append(test.check)
+                self.values.setdefault(pointer.keys, [])
+            case AnyArgument():
+                self.anywhere.append(test.check)
+                self.complete = False
+            case Left(metered=metered):
+                self.left.setdefault(metered.value, []).append(test.check)
+            case UriPart():
+                pass
+
+    def contexts(self, limits: PolicyLimits) -> tuple[Iterator[Context], bool]:
+        """Return the combinations, and True if they are all that there are."""
+        if self.anywhere:
+            self.values.setdefault((_UNKNOWN,), [])
+        # parents come before their children, so that a child knows whether it has a place
+        pointers = sorted(self.values)
+        arguments = [self._choices(pointer, limits) for pointer in pointers]
+        budgets = [self._found(examples_of(self.left[name], limits)) for name in sorted(self.left)]
+        labels = [(False, True)] * len(self.labels)
+        times = self._found(instants(self.times)) if self.times else (None,)
+        dimensions = (*arguments, *budgets, *labels, times)
+        count = prod(len(dimension) for dimension in dimensions)
+        names = sorted(self.left)
+        clinging = sorted(self.labels)
+
+        def contexts() -> Iterator[Context]:
+            for values in product(*dimensions):
+                chosen = iter(values)
+                given = _put_all(pointers, list(islice(chosen, len(pointers))))
+                left = dict(zip(names, islice(chosen, len(names)), strict=True))
+                on = dict(zip(clinging, islice(chosen, len(clinging)), strict=True))
+                if given is not None:
+                    yield Context(
+                        arguments=given,
+                        labels=frozenset(label for label, carried in on.items() if carried),
+                        wall=cast("float | None", next(chosen)),
+                        left={
+                            name: cast("float", value)
+                            for name, value in left.items()
+                            if value is not MISSING
+                        },
+                    )
+
+        return islice(contexts(), limits.witnesses_max), self.complete and (
+            count <= limits.witnesses_max
+        )
+
+    def _choices(self, pointer: tuple[str, ...], limits: PolicyLimits) -> _Choices:
+        checks = self.values[pointer]
+        inner = self.elements.get(pointer, [])
+        # whatever may stand anywhere may stand here
+        own = self._found(examples_of([*checks, *self.anywhere], limits))
+        if not inner:
+            return own
+        items = [each for each in self._found(examples_of(inner, limits)) if each is not MISSING]
+        # with one test, arrays of one element show all that longer ones can
+        self.complete = self.complete and len(inner) == 1 and not checks
+        return [*own, *items, [], *([item] for item in items)]
+
+    def _found(self, found: Examples) -> _Choices:
+        self.complete = self.complete and found.complete
+        return found.values
+
+
+def _put_all(
+    pointers: Sequence[tuple[str, ...]], values: Sequence[object]
+) -> Mapping[str, object] | None:
+    arguments: dict[str, object] = {}
+    for keys, value in zip(pointers, values, strict=True):
+        if not _put(arguments, keys, value):
+            return None
+    return arguments
 
 
 def _put(arguments: dict[str, object], keys: tuple[str, ...], value: object) -> bool:
@@ -60,71 +189,3 @@ def _put(arguments: dict[str, object], keys: tuple[str, ...], value: object) -> 
     # a copy: an example of an object is filled by its children
     here[keys[-1]] = {} if value == {} else value
     return True
-
-
-def _examples(tests: Sequence[Test], limits: PolicyLimits) -> list[object]:
-    numbers: set[int | float] = set()
-    strings: set[str] = set()
-    prefixes: set[str] = set()
-    plain: list[object] = []
-    for test in tests:
-        match test:
-            case Compare():
-                _sort_in(test.literal, numbers, strings, plain)
-            case OneOf():
-                for option in test.options:
-                    _sort_in(option, numbers, strings, plain)
-            case Between():
-                numbers |= {test.low, test.high}
-            case Under():
-                prefixes.add(str(test.prefix))
-            case Exists():
-                pass
-    found = [*_paths(prefixes, strings, limits), *_between(numbers), *plain]
-    # another type is an object, which is also what a pointer to something inside needs
-    return [*found, {}, MISSING]
-
-
-def _sort_in(
-    literal: object, numbers: set[int | float], strings: set[str], plain: list[object]
-) -> None:
-    if isinstance(literal, bool):
-        plain.extend(value for value in (True, False) if value not in plain)
-    elif literal is None:
-        plain.append(None)
-    elif isinstance(literal, int | float):
-        numbers.add(literal)
-    else:
-        strings.add(str(literal))
-
-
-def _between(numbers: set[int | float]) -> list[object]:
-    ordered = sorted(numbers)
-    if not ordered:
-        return []
-    gaps = [(low + high) / 2 for low, high in pairwise(ordered)]
-    return [*ordered, *gaps, ordered[0] - 1, ordered[-1] + 1]
-
-
-def _paths(prefixes: set[str], strings: set[str], limits: PolicyLimits) -> list[object]:
-    if not prefixes and not strings:
-        return []
-    taken = "\n".join((*prefixes, *strings))
-    other = "other"
-    while other in taken:
-        other += "_"
-    examples: list[object] = [*sorted(strings)]
-    for prefix in sorted(prefixes):
-        root = normal_path(prefix, chars_max=limits.path_chars_max)
-        if root is not None:
-            top = "/" * root.absolute
-            rest = "".join(f"{part}/" for part in root.parts)
-            # the second one is below or beside, as one decodes: it has no value
-            examples += [f"{top}{rest}{other}", f"{top}{_escaped(rest[:1])}{rest[1:]}{other}"]
-    if prefixes:
-        examples += [f"/{other}", f"{other}\\"]
-    return [*examples, other]
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"%{byte:02x}" for byte in text.encode("utf-8", "surrogatepass"))

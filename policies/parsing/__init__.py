@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policies.parsing.rules import parse
+from policies.parsing.files import parse, parse_file
 from policies.parsing.syntax import GRAMMAR
 
-__all__ = ["GRAMMAR", "parse"]
+__all__ = ["GRAMMAR", "parse", "parse_file"]

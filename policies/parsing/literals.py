@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NoReturn
 
 from policies.errors import Place, PolicyError, excerpt_of
 from policies.limits import PolicyLimits
 from policies.model import Parameter, Pointer, Scalar, Template
-from policies.parsing.syntax import Word
+from policies.parsing.syntax import Node, Word
 from policies.patterns import PatternError, parse_pointer
 
 __all__ = ["Literals"]
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "$": "$"}
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
+_UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_THOUSANDS: Final = {"k": 1_000, "M": 1_000_000}
+_TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _PIECE: Final = re.compile(
     r"""\\u(?P<code>[0-9a-fA-F]{4})
       | \\(?P<escape>[nt"\\/$])
@@ -38,6 +42,18 @@ class Literals:
     def place(self, word: Word) -> Place:
         """Return where a token stands."""
         return Place(self.path, word.line, word.column)
+
+    def start_of(self, node: Node, otherwise: Word | None) -> Word | Place:
+        """Return the first word of a node; one that has none of its own is placed by another."""
+        word = node.first()
+        return word or otherwise or Place(self.path, 1, 1)
+
+    def version(self, word: Word) -> int:
+        """Return the number of a version like `v2`."""
+        found = re.fullmatch(r"v([1-9][0-9]{0,8})", word.text)
+        if found is None:
+            self.refuse(f"`{word.text}` is no version", word, expected=("a version like `v1`",))
+        return int(found[1])
 
     def refuse(
         self, message: str, at: Word | Place, *, expected: tuple[str, ...] = (), nearest: str = ""
@@ -104,6 +120,47 @@ class Literals:
         """Return a number: whole ones exactly, others as JSON decoders read them."""
         self.bound(len(word.text), self.limits.number_chars_max, "digits", word)
         return float(word.text) if "." in word.text else int(word.text)
+
+    def count(self, word: Word, what: str, *, least: int = 1) -> int:
+        """Return a whole number, `200k` included."""
+        if word.terminal == "SIZE":
+            self.bound(len(word.text), self.limits.number_chars_max, "digits", word)
+            return int(word.text[:-1]) * _THOUSANDS[word.text[-1]]
+        number = self.number(word) if word.terminal == "NUMBER" else -1
+        if isinstance(number, float) or number < least:
+            self.refuse(f"{what} is a whole number, {least} or more", word)
+        return number
+
+    def seconds(self, word: Word) -> float:
+        """Return the seconds of `30s`, `5m`, `1h`."""
+        self.bound(len(word.text), self.limits.number_chars_max, "digits", word)
+        digits = word.text.rstrip("dhms")
+        seconds = int(digits) * _UNITS[word.text[len(digits) :]]
+        if not 0 < seconds <= self.limits.duration_seconds_max:
+            most = self.limits.duration_seconds_max // 86_400
+            self.refuse(f"a time is more than nothing and at most {most} days", word)
+        return seconds
+
+    def moment(self, word: Word) -> float:
+        """Return seconds since 1970-01-01 UTC of an ISO 8601 date and time with its zone."""
+        try:
+            found = datetime.fromisoformat(self.plain(word))
+        except ValueError:
+            found = None
+        if found is None or found.tzinfo is None:
+            self.refuse(
+                "not a moment",
+                word,
+                expected=('a date, time and zone like "2027-01-31T09:00:00Z"',),
+            )
+        return found.timestamp()
+
+    def minutes(self, word: Word) -> int:
+        """Return the minute of the day of `09:30`."""
+        found = _TIME.fullmatch(self.plain(word))
+        if found is None:
+            self.refuse("not a time of day", word, expected=('a time like "09:30"',))
+        return int(found[1]) * 60 + int(found[2])
 
     def scalar(self, word: Word) -> Scalar:
         """Return any literal."""

@@ -1,81 +1,59 @@
-"""Policies and their rules, from tree to value: declarations, targets, who, when."""
+"""Policies and their rules, from tree to value: declarations, targets, who, when, duties."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from policies.errors import Place, PolicyError, nearest_word
-from policies.limits import PolicyLimits
+from policies.errors import nearest_word
 from policies.model import (
-    DepthBound,
-    Effect,
-    Kind,
-    Names,
+    AllOf,
+    AnyOf,
+    Argument,
+    Condition,
+    Elements,
+    Hint,
+    Not,
+    OnlyArguments,
     Operation,
+    Pointer,
     Policy,
     Role,
     Rule,
+    RuleWord,
     ServerSet,
-    Target,
+    SinkSet,
+    Test,
+    Trust,
+    UriPart,
 )
-from policies.parsing.conditions import read_condition
+from policies.parsing.conditions import joined, read_after, read_condition
+from policies.parsing.duties import read_duties
 from policies.parsing.literals import Literals
-from policies.parsing.syntax import Node, Word, tree_of
-from policies.patterns import PatternError, expand_braces, parse_uri_pattern
+from policies.parsing.syntax import Node, Word
+from policies.parsing.targets import TargetReader, read_who, server_name, visible
 
-__all__ = ["parse"]
-
-_VERSION: Final = "v1"
-
-
-def parse(text: str, path: str, *, limits: PolicyLimits | None = None) -> tuple[Policy, ...]:
-    """Read the policies of one file. `path` is only for messages.
-
-    Parameters (`${name}`) stay open; `load` fills them in.
-
-    Raises:
-        PolicyError: the first thing that is wrong.
-    """
-    bounds = limits or PolicyLimits()
-    top = Place(path, 1, 1)
-    # characters first, so that an enormous text is not copied to be measured
-    if len(text) > bounds.source_bytes_max or _size(text, top) > bounds.source_bytes_max:
-        raise PolicyError(f"a policy file has at most {bounds.source_bytes_max} bytes", place=top)
-    literals = Literals(text, path, bounds)
-    policies: dict[str, Policy] = {}
-    for node in tree_of(text, path).nodes:
-        policy = _PolicyReader(literals).policy(node)
-        if policy.name in policies:
-            literals.refuse(f"policy `{policy.name}` is in this file already", policy.place)
-        policies[policy.name] = policy
-        literals.bound(len(policies), bounds.policies_max, "policies", policy.place)
-    return tuple(policies.values())
-
-
-def _size(text: str, top: Place) -> int:
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError:
-        raise PolicyError("a policy file is valid Unicode text", place=top) from None
+__all__ = ["PolicyReader", "read_operations", "read_scope", "refuse_repeated", "tests_in"]
 
 
 @dataclass(slots=True)
-class _PolicyReader:
+class PolicyReader:
     """Reads one policy; remembers what it declares, since rules refer to that."""
 
     literals: Literals
     roles: dict[str, Role] = field(default_factory=dict[str, Role])
     sets: dict[str, ServerSet] = field(default_factory=dict[str, ServerSet])
+    sinks: dict[str, SinkSet] = field(default_factory=dict[str, SinkSet])
+    trusts: list[Trust] = field(default_factory=list[Trust])
     rules: dict[str, Rule] = field(default_factory=dict[str, Rule])
     default_seen: bool = False
 
     def policy(self, node: Node) -> Policy:
+        """Return the policy of a `policy` node. Raises PolicyError."""
         literals = self.literals
         name, version = node.words
-        if version.text != _VERSION:
-            literals.refuse(f"unknown version `{version.text}`", version, nearest=_VERSION)
-        # declarations may stand below the rules that use them
+        # declarations may stand below the rules that use them; sinks use sets
         for statement in node.nodes:
             match statement.rule:
                 case "roles":
@@ -84,18 +62,30 @@ class _PolicyReader:
                     self._declare_set(statement)
                 case "default":
                     self._check_default(statement)
+                case "trust":
+                    self._declare_trust(statement)
                 case _:
                     pass
+        for statement in node.nodes:
+            if statement.rule == "sink_set":
+                self._declare_sink(statement)
         for statement in node.nodes:
             if statement.rule == "rule":
                 self._add(self._rule(statement))
         return Policy(
             name=literals.name(name),
             place=literals.place(name),
+            version=literals.version(version),
             roles=tuple(self.roles.values()),
             sets=tuple(self.sets.values()),
+            sinks=tuple(self.sinks.values()),
+            trusts=tuple(self.trusts),
             rules=tuple(self.rules.values()),
         )
+
+    def servers(self) -> dict[str, frozenset[str]]:
+        """Return the declared sets by name."""
+        return {name: each.servers for name, each in self.sets.items()}
 
     def _check_default(self, node: Node) -> None:
         (word,) = node.words
@@ -120,11 +110,37 @@ class _PolicyReader:
     def _declare_set(self, node: Node) -> None:
         literals = self.literals
         name, *servers = node.words
-        if name.text in self.sets:
-            literals.refuse(f"set `{name.text}` is declared already", name)
+        self._refuse_declared(name)
         literals.bound(len(servers), literals.limits.set_servers_max, "servers", name)
-        members = frozenset(self._server(word) for word in servers)
+        members = frozenset(server_name(word, literals) for word in servers)
         self.sets[name.text] = ServerSet(literals.name(name), members, literals.place(name))
+
+    def _declare_sink(self, node: Node) -> None:
+        (name,) = node.words
+        self._refuse_declared(name)
+        targets = self._targets().targets(node.nodes[0])
+        if any(target.sink for target in targets):
+            self.literals.refuse("a sink is made of targets, not of sinks", name)
+        self.sinks[name.text] = SinkSet(
+            self.literals.name(name), targets, self.literals.place(name)
+        )
+        self.literals.bound(len(self.sinks), self.literals.limits.set_servers_max, "sinks", name)
+
+    def _declare_trust(self, node: Node) -> None:
+        literals = self.literals
+        first = node.words[0]
+        literals.bound(len(node.words), literals.limits.set_servers_max, "servers", first)
+        servers = frozenset(server_name(word, literals) for word in node.words)
+        self.trusts.append(Trust(servers, literals.place(first)))
+
+    def _refuse_declared(self, name: Word) -> None:
+        for what, declared in (("set", self.sets), ("sink", self.sinks)):
+            if name.text in declared:
+                self.literals.refuse(f"{what} `{name.text}` is declared already", name)
+
+    def _targets(self) -> TargetReader:
+        sinks = {name: each.targets for name, each in self.sinks.items()}
+        return TargetReader(self.literals, self.servers(), sinks)
 
     def _add(self, rule: Rule) -> None:
         if rule.id in self.rules:
@@ -134,95 +150,160 @@ class _PolicyReader:
 
     def _rule(self, node: Node) -> Rule:
         literals = self.literals
-        parts = {part.rule: part for part in node.nodes}
+        word_node, operations, targets, *clauses = node.nodes
         (name,) = node.words
-        (effect,) = parts["effect"].words
-        operations: list[str] = []
-        for inner in parts["operations"].nodes:
-            (word,) = inner.words
-            if word.text in operations:
-                literals.refuse(f"`{word.text}` is written twice", word)
-            operations.append(word.text)
-        return Rule(
-            id=self._visible(name, "the id of a rule"),
-            effect=Effect(effect.text),
-            operations=frozenset(Operation(operation) for operation in operations),
-            target=self._target(parts["target"]),
-            place=literals.place(effect),
-            roles=self._scope(parts["scope"]) if "scope" in parts else None,
-            depth=self._depth(parts["depth"]) if "depth" in parts else None,
-            condition=read_condition(node, literals),
-        )
-
-    def _scope(self, node: Node) -> frozenset[str]:
-        for word in node.words:
-            if word.text not in self.roles:
-                self.literals.refuse(
-                    f"role `{word.text}` is not declared",
-                    word,
-                    nearest=nearest_word(word.text, self.roles),
-                )
-        return frozenset(word.text for word in node.words)
-
-    def _depth(self, node: Node) -> DepthBound:
-        sign, word = node.words
-        number = self.literals.number(word)
-        if isinstance(number, float) or number < 0:
-            self.literals.refuse("a depth is a whole number, 0 or more", word)
-        return DepthBound(high=number) if sign.terminal == "LE" else DepthBound(low=number)
-
-    def _target(self, node: Node) -> Target:
-        literals = self.literals
-        server = node.nodes[0].words[0]
-        kind_node = node.only("kind")
-        kind = None if kind_node is None else Kind(kind_node.words[0].text)
-        servers: frozenset[str] | None = None
-        if server.terminal == "STARRED":
-            literals.refuse(
-                f"`{server.text}` is not a server: name one, name a set, or write `any server`",
-                server,
-                nearest="any server",
+        (word,) = word_node.words
+        refuse_repeated(clauses, literals)
+        begins = RuleWord(word.text)
+        self._check_clauses(begins, word, clauses)
+        scope = read_scope(clauses, literals, self.servers())
+        closed = any(clause.rule == "closed" for clause in clauses)
+        if closed:
+            scope = joined(
+                (*((scope,) if scope is not None else ()), _closed(scope, word, literals))
             )
-        elif server.terminal == "NAME" and server.text in self.sets:
-            servers = self.sets[server.text].servers
-        elif server.terminal != "ANY_SERVER":
-            servers = frozenset((self._server(server),))
-        return Target(
-            servers=servers,
-            names=self._names(node.words[0], kind),
-            kind=kind,
-            written="any server" if servers is None else server.text.strip('"'),
-            place=literals.place(server),
+        rule = Rule(
+            id=visible(name, "the id of a rule", literals),
+            word=begins,
+            operations=read_operations(operations, literals),
+            targets=self._targets().targets(targets),
+            place=literals.place(word),
+            who=read_who(clauses, literals, self.roles),
+            condition=scope,
+            duties=read_duties(clauses, literals, rule=literals.plain(name)),
+            closed=closed,
         )
+        self._check_rule(rule, clauses, word)
+        return rule
 
-    def _server(self, word: Word) -> str:
-        if word.terminal == "NAME":
-            return self.literals.name(word)
-        name = self._visible(word, "a server")
-        if "*" in name:
-            self.literals.refuse("a server has no `*`; write `any server` for all", word)
-        return name
-
-    def _names(self, word: Word, kind: Kind | None) -> Names:
+    def _check_clauses(self, begins: RuleWord, word: Word, clauses: Sequence[Node]) -> None:
         literals = self.literals
-        try:
-            if word.terminal == "NAMES":
-                text = word.text[1:]
-                return Names(text=text, alternatives=expand_braces(text, literals.limits))
-            text = literals.plain(word)
-            if kind is Kind.RESOURCE:
-                uri = parse_uri_pattern(text, literals.limits)
-                return Names(text=text, alternatives=(uri,), by_segment=True)
-        except PatternError as error:
-            literals.refuse(str(error), word)
-        if not text:
-            literals.refuse("a name is missing", word)
-        literals.bound(len(text), literals.limits.pattern_chars_max, "characters", word)
-        return Names(text=text, alternatives=(text,))
+        written = {clause.rule for clause in clauses}
+        for clause in clauses:
+            belongs = _BELONGS.get(clause.rule)
+            if belongs is not None and begins not in belongs:
+                literals.refuse(
+                    f"`{_WRITTEN.get(clause.rule, clause.rule)}` has no place in a `{word.text}`",
+                    literals.start_of(clause, word),
+                    expected=tuple(f"`{each.value}`" for each in belongs),
+                )
+        if begins is RuleWord.REQUIRE:
+            if "that" not in written:
+                literals.refuse("a `require` says what it requires: `that …`", word)
+            if written & {"when", "unless", "after"}:
+                literals.refuse("a `require` has one condition, after `that`", word)
+        if begins is RuleWord.LIMIT and not written & {"rate", "budget", "deadline"}:
+            literals.refuse("a `limit` says how much: `rate`, `budget` or `deadline`", word)
+        if begins is RuleWord.OBLIGE and not written & {"redact", "mark"}:
+            literals.refuse("an `oblige` says what to do: `redact` or `mark`", word)
 
-    def _visible(self, word: Word, what: str) -> str:
-        text = self.literals.plain(word)
-        if not text.strip() or not text.isprintable():
-            self.literals.refuse(f"{what} is visible text", word)
-        self.literals.bound(len(text), self.literals.limits.name_chars_max, "characters", word)
-        return text
+    def _check_rule(self, rule: Rule, clauses: Sequence[Node], word: Word) -> None:
+        literals = self.literals
+        bounded = any(clause.rule in ("max_depth", "max_children") for clause in clauses)
+        if bounded and rule.operations != frozenset((Operation.DELEGATE,)):
+            literals.refuse("`max depth` and `max children` are about `delegate` alone", word)
+        if rule.condition is None:
+            return
+        for test in tests_in(rule.condition):
+            if isinstance(test, Hint) and rule.word is RuleWord.PERMIT:
+                self._check_hint(rule, test)
+            if isinstance(test, Test) and isinstance(test.operand, UriPart):
+                name = test.operand.name
+                for target in rule.targets:
+                    if name not in target.names.parts:
+                        literals.refuse(
+                            f"the target has no `{{{name}}}`",
+                            test.place,
+                            nearest=nearest_word(name, target.names.parts),
+                        )
+
+    def _check_hint(self, rule: Rule, hint: Hint) -> None:
+        trusted = frozenset[str]().union(*(trust.servers for trust in self.trusts))
+        for target in rule.targets:
+            if target.servers is None or not target.servers <= trusted:
+                self.literals.refuse(
+                    "a hint is a server's own word: to permit on it, write "
+                    f'`trust hints of server("{"…" if target.servers is None else target.written}")`',
+                    hint.place,
+                )
+
+
+_BELONGS: Final[Mapping[str, tuple[RuleWord, ...]]] = {
+    "that": (RuleWord.REQUIRE,),
+    "closed": (RuleWord.PERMIT,),
+    "rate": (RuleWord.LIMIT,),
+    "budget": (RuleWord.LIMIT,),
+    "deadline": (RuleWord.LIMIT,),
+    "redact": (RuleWord.OBLIGE,),
+    "mark": (RuleWord.OBLIGE,),
+    "expires": (RuleWord.ASK,),
+    "max_depth": (RuleWord.PERMIT,),
+    "max_children": (RuleWord.PERMIT,),
+}
+"""Which clauses only some rules have."""
+_WRITTEN: Final = {
+    "closed": "unknown args deny",
+    "max_depth": "max depth",
+    "max_children": "max children",
+    "for_role": "for role",
+    "for_agent": "for agent",
+    "below_role": "below role",
+    "below_agent": "below agent",
+}
+_REPEATABLE: Final = frozenset({"rate", "budget", "redact", "mark"})
+
+
+def read_operations(node: Node, literals: Literals) -> frozenset[Operation]:
+    """Return the operations of a list. Raises PolicyError for one that is there twice."""
+    found: list[str] = []
+    for inner in node.nodes:
+        (word,) = inner.words
+        if word.text in found:
+            literals.refuse(f"`{word.text}` is written twice", word)
+        found.append(word.text)
+    return frozenset(Operation(each) for each in found)
+
+
+def read_scope(
+    clauses: Sequence[Node], literals: Literals, sets: Mapping[str, frozenset[str]]
+) -> Condition | None:
+    """Return `when A unless B after L` as one condition: `A and not B and after L`."""
+    tests = 0
+    found: list[Condition] = []
+    for word in ("when", "that", "unless"):
+        for clause in clauses:
+            if clause.rule == word:
+                condition, tests = read_condition(clause, literals, sets, tests)
+                found.append(Not(condition) if word == "unless" else condition)
+    found += [read_after(clause, literals, sets) for clause in clauses if clause.rule == "after"]
+    return joined(found)
+
+
+def refuse_repeated(clauses: Sequence[Node], literals: Literals) -> None:
+    """Raise PolicyError for a clause that is there twice and may not be."""
+    seen: set[str] = set()
+    for clause in clauses:
+        if clause.rule in seen and clause.rule not in _REPEATABLE:
+            written = _WRITTEN.get(clause.rule, clause.rule)
+            literals.refuse(f"`{written}` is written twice", clause.start())
+        seen.add(clause.rule)
+
+
+def tests_in(condition: Condition) -> list[Condition]:
+    """Return the tests and facts of a condition, in the order in which they are written."""
+    match condition:
+        case Not():
+            return tests_in(condition.part)
+        case AllOf() | AnyOf():
+            return [test for part in condition.parts for test in tests_in(part)]
+        case _:
+            return [condition]
+
+
+def _closed(condition: Condition | None, word: Word, literals: Literals) -> OnlyArguments:
+    """Return the test behind `unknown args deny`: what the rule itself looks at, and no more."""
+    pointers: dict[str, Pointer] = {}
+    for test in tests_in(condition) if condition is not None else ():
+        if isinstance(test, Test) and isinstance(test.operand, Argument | Elements):
+            pointers[test.operand.pointer.text] = test.operand.pointer
+    return OnlyArguments(pointers=tuple(pointers.values()), place=literals.place(word))

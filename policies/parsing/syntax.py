@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 from policies.errors import Place, PolicyError, excerpt_of, nearest_word
-from policies.model import Effect, Kind, Operation
+from policies.model import HintName, JsonType, Kind, Metered, Operation, RuleWord, Scope, TextMatch
 
 if TYPE_CHECKING:
     # lark takes 40 ms to import, and most commands read no policy
@@ -22,44 +22,124 @@ if TYPE_CHECKING:
 __all__ = ["GRAMMAR", "Node", "Word", "tree_of"]
 
 GRAMMAR: Final = r"""
-start: policy+
+start: _item+
+_item: include | policy | tests | never | child_subset
+include: "include" STRING
+
 policy: "policy" NAME NAME "{" _statement* "}"
-_statement: default | roles | set | rule
+_statement: default | roles | set | sink_set | trust | rule
 default: "default" NAME
 roles: "role" NAME ("," NAME)*
 set: "set" NAME "=" "server" "(" STRING ("," STRING)* ")"
+sink_set: "sink" NAME "=" targets
+trust: "trust" "hints" "of" "server" "(" STRING ("," STRING)* ")"
 
-rule: effect STRING operations "on" target scope? depth? when? unless?
-effect: PERMIT | FORBID | ASK
+rule: word STRING operations "on" targets _clause*
+word: PERMIT | ASK | FORBID | REQUIRE | LIMIT | OBLIGE
 operations: operation ("," operation)*
-operation: CALL | READ | GET_PROMPT | COMPLETE | DELEGATE
-target: server NAMES kind? | server kind STRING
+operation: CALL | READ | GET_PROMPT | COMPLETE | SUBSCRIBE | DELEGATE | SAMPLE | ELICIT | LIST_ROOTS
+targets: _target ("," _target)*
+_target: target | sink
+target: server NAMES kind? | server kind STRING | server kind?
+sink: SINK_OF "(" NAME ")"
 server: NAME | STRING | ANY_SERVER | STARRED
 kind: TOOL | RESOURCE | PROMPT
-scope: "for" "role" NAME ("," NAME)*
+
+_clause: _who | when | unless | that | after | closed | _duty
+_who: for_role | for_agent | below_role | below_agent | depth | surface
+for_role: "for" "role" NAME ("," NAME)*
+for_agent: "for" "agent" STRING ("," STRING)*
+below_role: "below" "role" NAME ("," NAME)*
+below_agent: "below" "agent" STRING ("," STRING)*
 depth: "depth" (LE | GE) NUMBER
+surface: "surface" (INTERACTIVE | HEADLESS)
 when: "when" _condition
 unless: "unless" _condition
+that: "that" _condition
+closed: UNKNOWN_ARGS_DENY
+
+_duty: rate | budget | deadline | expires | redact | mark | max_depth | max_children
+rate: "rate" NUMBER "per" DURATION scope?
+budget: "budget" metered (NUMBER | SIZE | DURATION) scope?
+scope: "per" (AGENT | SESSION)
+metered: CALLS | TOKENS | USD | SECONDS | TURNS
+deadline: "deadline" DURATION
+expires: "expires" DURATION
+redact: "redact" _pointer ("," _pointer)*
+mark: "mark" NAME
+max_depth: "max" "depth" NUMBER
+max_children: "max" "children" NUMBER
 
 _condition: any_of
 any_of: all_of ("or" all_of)*
 all_of: _factor ("and" _factor)*
-_factor: not_of | group | compare | one_of | between | under | exists
+_factor: not_of | group | _test | _fact
 not_of: "not" _factor
 group: "(" _condition ")"
-compare: arg (EQ | NE | LT | LE | GT | GE) literal
-one_of: arg "in" "[" literal ("," literal)* "]"
-between: arg "in" NUMBER ".." NUMBER
-under: arg "under" STRING
-exists: "exists" arg
-arg: "arg" "(" (POINTER | STRING) ")"
+
+_test: compare | one_of | between | under | path_like | text | length | length_between | host | cidr | type_is | exists
+_operand: argument | any_argument | any_element | all_elements | left | uri_part
+argument: "arg" "(" _pointer ")"
+any_argument: ANY_ARG
+any_element: ANY_ARG "(" _pointer ")"
+all_elements: ALL_ARG "(" _pointer ")"
+left: "budget" "(" metered ")"
+uri_part: "uri" "(" NAME ")"
+_pointer: POINTER | STRING
+compare: _operand _comparison literal
+_comparison: EQ | NE | LT | LE | GT | GE
+one_of: _operand "in" "[" literal ("," literal)* "]"
+between: _operand "in" NUMBER ".." NUMBER
+under: _operand "under" STRING
+path_like: _operand "path_like" STRING
+text: _operand (STARTS_WITH | ENDS_WITH | CONTAINS | LIKE) STRING
+length: _operand "length" _comparison NUMBER
+length_between: _operand "length" "in" NUMBER ".." NUMBER
+host: _operand "host" _strings
+cidr: _operand "cidr" _strings
+_strings: STRING | "in" "[" STRING ("," STRING)* "]"
+type_is: _operand "is" json_type
+json_type: STRING_TYPE | NUMBER_TYPE | INTEGER | BOOLEAN | NULL | OBJECT | ARRAY
+exists: "exists" argument
 literal: STRING | NUMBER | TRUE | FALSE | NULL
+
+_fact: after | hint | pinned | digest | only | time | day | before
+after: "after" NAME ("from" server ("," server)*)?
+hint: "hint" "(" (READ_ONLY | DESTRUCTIVE | IDEMPOTENT | OPEN_WORLD) ")"
+pinned: DIGEST_PINNED
+digest: "digest" "in" "[" STRING ("," STRING)* "]"
+only: "args" "only" "(" _pointer ("," _pointer)* ")"
+time: "time" "in" STRING ".." STRING
+day: "day" "in" "[" STRING ("," STRING)* "]"
+before: "now" "before" STRING
+
+tests: "tests" "{" case* "}"
+case: (PERMIT | ASK | FORBID) operation server (NAMES kind? | kind STRING | kind)? object? _given*
+_given: for_role | for_agent | below_role | at_depth | surface | carrying | at | hinted | remaining | unpinned | by | by_default
+at_depth: "depth" NUMBER
+carrying: "after" NAME "from" server
+at: "at" STRING
+hinted: hint (TRUE | FALSE)
+remaining: "budget" "(" metered ")" NUMBER
+unpinned: UNPINNED
+by: "by" STRING ("," STRING)*
+by_default: "by" BY_DEFAULT
+object: "{" (member ("," member)*)? "}"
+member: STRING ":" _value
+_value: literal | object | array
+array: "[" (_value ("," _value)*)? "]"
+
+never: "assert" "never" operations "on" targets _narrowing*
+_narrowing: _who | when | unless | after
+child_subset: "assert" "child_subset" "(" "policy" STRING "," "policy" STRING ")"
 
 NAME: /[A-Za-z0-9_][A-Za-z0-9_.-]*/
 NAMES: /\/(?:[A-Za-z0-9_.*-]|\{[^{}\n]*\}|\{[^{}\n]*\{[^\n]*)+/
 POINTER: /\/[^\s()"',]*/
 STRING: /"(?:[^"\\\n]|\\.)*"/
 NUMBER: /-?[0-9]+(?:\.[0-9]+)?(?![A-Za-z0-9_])/
+DURATION: /[0-9]+(?:ms|s|m|h|d)(?![A-Za-z0-9_])/
+SIZE: /[0-9]+(?:k|M)(?![A-Za-z0-9_])/
 STARRED: /[A-Za-z0-9_.-]*\*[A-Za-z0-9_.*-]*/
 COMMENT: /#[^\n]*/
 SPACE: /[ \t\r\n]+/
@@ -68,9 +148,26 @@ SPACE: /[ \t\r\n]+/
 
 _SYMBOLS: Final = {"EQ": "==", "NE": "!=", "LE": "<=", "GE": ">=", "LT": "<", "GT": ">"}
 _WORDS: Final = (
-    *(word.value.upper() for word in (*Effect, *Operation, *Kind)),
-    *("TRUE", "FALSE", "NULL"),
+    *(word.value.upper() for word in (*RuleWord, *Operation, *Kind, *Metered, *Scope, *HintName)),
+    *(
+        word.value.upper()
+        for word in (*TextMatch, *JsonType)
+        if word.value not in ("string", "number")
+    ),
+    *("TRUE", "FALSE", "INTERACTIVE", "HEADLESS", "UNPINNED"),
 )
+_SPELLED: Final = {
+    "ANY_SERVER": ("any server", r"any[ \t]+server(?![A-Za-z0-9_-])"),
+    "ANY_ARG": ("any arg", r"any[ \t]+arg(?![A-Za-z0-9_-])"),
+    "ALL_ARG": ("all arg", r"all[ \t]+arg(?![A-Za-z0-9_-])"),
+    "SINK_OF": ("sink", r"sink(?=[ \t]*\()"),
+    "DIGEST_PINNED": ("digest pinned", r"digest[ \t]+pinned(?![A-Za-z0-9_-])"),
+    "UNKNOWN_ARGS_DENY": ("unknown args deny", r"unknown[ \t]+args[ \t]+deny(?![A-Za-z0-9_-])"),
+    "BY_DEFAULT": ("default", r"default(?![A-Za-z0-9_-])"),
+    "STRING_TYPE": ("string", r"string(?![A-Za-z0-9_-])"),
+    "NUMBER_TYPE": ("number", r"number(?![A-Za-z0-9_-])"),
+}
+"""Words that are not simply their terminal's name: how they are written, and what matches them."""
 _SLIPS: Final = {
     "=": "==",
     "===": "==",
@@ -82,10 +179,12 @@ _SLIPS: Final = {
 }
 _READABLE: Final = {
     **{name: f"`{text}`" for name, text in _SYMBOLS.items()},
-    "ANY_SERVER": "`any server`",
+    **{name: f"`{text}`" for name, (text, _) in _SPELLED.items()},
+    "DURATION": "a time like `30s`, `5m` or `1h`",
     "NAME": "a name",
     "NAMES": "`/` and a name or pattern",
     "NUMBER": "a number",
+    "SIZE": "a number like `200k`",
     "POINTER": "a pointer like `/path`",
     "STRING": "a string in double quotes",
     "$END": "the end of the file",
@@ -128,12 +227,21 @@ class Node:
         """Return the node of that rule directly below, if there is one."""
         return next((node for node in self.nodes if node.rule == rule), None)
 
-    def start(self) -> Word:
+    def first(self) -> Word | None:
         """Return the first token of this node, or of the first below it that has one."""
-        here = self
-        while not here.words:
-            here = here.nodes[0]
-        return here.words[0]
+        here: Node | None = self
+        while here is not None:
+            if here.words:
+                return here.words[0]
+            here = here.nodes[0] if here.nodes else None
+        return None
+
+    def start(self) -> Word:
+        """Return the first token, of a node that is known to have one."""
+        word = self.first()
+        if word is None:
+            raise TypeError(f"a `{self.rule}` has no words")
+        return word
 
 
 def tree_of(text: str, path: str) -> Node:
@@ -172,7 +280,7 @@ def _parser() -> Lark:
     lines = [f"_{word}.2: /{word.lower()}(?![A-Za-z0-9_-])/" for word in words]
     lines += [f"{word}.2: /{word.lower()}(?![A-Za-z0-9_-])/" for word in _WORDS]
     lines += [f'{name}: "{text}"' for name, text in _SYMBOLS.items()]
-    lines.append(r"ANY_SERVER.3: /any[ \t]+server(?![A-Za-z0-9_-])/")
+    lines += [f"{name}.3: /{pattern}/" for name, (_, pattern) in _SPELLED.items()]
     lines += ["%ignore COMMENT", "%ignore SPACE"]
     return Lark(
         "\n".join((grammar, *lines)),
@@ -189,7 +297,7 @@ def _syntax_error(text: str, place: Place, terminals: set[str]) -> PolicyError:
     wrong = found[0] if found else ""
     shown = tuple(sorted({_shown(name) for name in terminals - {"STARRED"}}))
     if not wrong:
-        empty = terminals == {"_POLICY"}
+        empty = "_POLICY" in terminals and "_BY" not in terminals and "$END" not in terminals
         message = "there is no policy in this file" if empty else "the file ends too early"
     elif wrong == '"' and not re.match(r'"(?:[^"\\]|\\.)*"', rest):
         message, shown = 'a string without its closing `"`', ()
@@ -208,10 +316,12 @@ def _syntax_error(text: str, place: Place, terminals: set[str]) -> PolicyError:
 
 
 def _is_word(terminal: str) -> bool:
-    return terminal in _WORDS or (terminal[0] == "_" and terminal[1] != "_")
+    return terminal in _WORDS or terminal in _SPELLED or (terminal[0] == "_" and terminal[1] != "_")
 
 
 def _plain(terminal: str) -> str:
+    if terminal in _SPELLED:
+        return _SPELLED[terminal][0]
     return _SYMBOLS.get(terminal) or terminal.lstrip("_").lower()
 
 

@@ -311,7 +311,7 @@ VIOLATIONS: Final = {
         """,
     "orchestrator/surfaces/one.py": "import orchestrator.surfaces.two",
     "orchestrator/surfaces/two.py": "",
-    "policies/model.py": """
+    "policies/model/questions.py": """
         import mcp_client
         import os
         import policies.evaluation

@@ -47,7 +47,7 @@ def test_the_wheel_installs_exactly_the_three_packages(wheel_names: frozenset[st
 
 
 def test_a_fourth_package_would_be_found():
-    names = ["policies/model.py", "tests/conftest.py", "remit-0.1.0.dist-info/METADATA"]
+    names = ["policies/errors.py", "tests/conftest.py", "remit-0.1.0.dist-info/METADATA"]
 
     assert top_levels(names) == {"policies", "tests"}
 

@@ -2,60 +2,142 @@
 
 from __future__ import annotations
 
+import ipaddress
 import operator
 import posixpath
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import cast
 from urllib.parse import unquote
 
-from policies import model
-from policies.model import Condition, Effect, Request, Rule
+from policies import model as m
+from policies.model import Context, Effect, Request, Resource, Rule
 
 NONE = 0.5  # between false and true, so that Kleene's and, or, not are min, max and 1 - x
 SIGNS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
-WORDS = {"bool": "boolean", "int": "number", "float": "number", "str": "string"}
+WORDS = {"bool": "boolean", "int": "number", "float": "number", "str": "string", "dict": "object",
+         "list": "array", "NoneType": "null"}  # fmt: skip
 
 
 def naive_decide(rules: Sequence[Rule], request: Request) -> Effect:
     speaking = {rule.effect for rule in rules if speaks(rule, request)}
-    for effect in (Effect.FORBID, Effect.ASK, Effect.PERMIT):
-        if effect in speaking:
-            return effect
-    return Effect.FORBID
+    order = (Effect.FORBID, Effect.ASK, Effect.PERMIT, Effect.FORBID)
+    return next((effect for effect in order[:3] if effect in speaking), Effect.FORBID)
 
 
 def speaks(rule: Rule, request: Request) -> bool:
-    who, what, target, depth = request.principal, request.resource, rule.target, rule.depth
-    globs = [re.escape(each).replace(r"\*", ".*") for each in target.names.alternatives]
+    principal, who, depth = request.principal, rule.who, rule.who.depth
     about = [
         request.action in rule.operations,
-        target.servers is None or what.server in target.servers,
-        target.kind is None or what.kind.split("_")[0] == target.kind.value,
-        any(re.fullmatch(glob, what.name, re.DOTALL) for glob in globs),
-        rule.roles is None or who.role in rule.roles,
-        depth is None or depth.low is None or who.depth >= depth.low,
-        depth is None or depth.high is None or who.depth <= depth.high,
+        any(meant(target, request.resource) for target in rule.targets),
+        who.roles is None or principal.role in who.roles,
+        who.agents is None or any(like(p, principal.agent) for p in who.agents),
+        who.below_roles is None or any(each.role in who.below_roles for each in principal.above),
+        who.interactive in (None, principal.interactive),
+        depth is None
+        or (depth.low or 0) <= principal.depth <= (depth.high or 9 * (depth.low or 0)),
     ]
-    holds = 1.0 if rule.condition is None else truth(rule.condition, request.context.arguments)
+    holds = 1.0 if rule.condition is None else truth(rule.condition, request)
+    holds = 1 - holds if rule.word is m.RuleWord.REQUIRE else holds
     return all(about) and (holds == 1 or (holds == NONE and rule.effect is not Effect.PERMIT))
 
 
-def truth(condition: Condition, arguments: object) -> float:
+def meant(target: m.Target, what: Resource) -> bool:
+    return (
+        (target.servers is None or what.server in target.servers)
+        and (target.kind is None or what.kind.split("_")[0] == target.kind.value)
+        and any(like(each, what.name) for each in target.names.alternatives)
+    )
+
+
+def like(pattern: str, text: str) -> bool:
+    return bool(re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text, re.DOTALL))
+
+
+def truth(condition: m.Condition, request: Request) -> float:
     match condition:
-        case model.Not(part=part):
-            return 1 - truth(part, arguments)
-        case model.AllOf(parts=parts):
-            return min(truth(part, arguments) for part in parts)
-        case model.AnyOf(parts=parts):
-            return max(truth(part, arguments) for part in parts)
+        case m.Not(part=part):
+            return 1 - truth(part, request)
+        case m.AllOf(parts=parts):
+            return min(truth(part, request) for part in parts)
+        case m.AnyOf(parts=parts):
+            return max(truth(part, request) for part in parts)
+        case m.Test(operand=operand, check=check):
+            return looked_at(operand, check, request.context)
         case _:
-            found = reduce(at, condition.pointer.keys, [arguments])
-    if isinstance(condition, model.Exists):
+            return fact(condition, request.context, request.resource)
+
+
+def looked_at(operand: m.Operand, check: m.Check, known: Context) -> float:
+    if isinstance(operand, m.AnyArgument):
+        words = kinds(check)
+        leaves = [leaf for leaf in leaves_of(known.arguments) if word(leaf) in words or not words]
+        return max((test(check, leaf) for leaf in leaves), default=0)
+    if isinstance(operand, m.Left):
+        found = [known.left[operand.metered.value]] if operand.metered.value in known.left else []
+    else:
+        keys = cast("m.Argument | m.Elements", operand).pointer.keys
+        found = reduce(at, keys, [cast("object", known.arguments)])
+    if isinstance(check, m.Exists):
         return len(found)
-    return test(condition, found[0]) if found else NONE
+    if isinstance(operand, m.Elements) and found:
+        items = cast("list[object]", found[0]) if isinstance(found[0], list) else found
+        answers = [test(check, item) for item in items]
+        return min(answers, default=1) if operand.every else max(answers, default=0)
+    return test(check, found[0]) if found else NONE
+
+
+def fact(condition: m.Fact, known: Context, what: Resource) -> float:
+    match condition:
+        case m.After(label=label, servers=servers):
+            hits = [each for each in known.labels if each.name == label]
+            return any(servers is None or each.server in servers for each in hits)
+        case m.OnlyArguments(pointers=pointers):
+            return set(known.arguments) <= {pointer.keys[0] for pointer in pointers}
+        case m.DigestIs(digests=digests):
+            return (
+                (what.digest in digests if what.digest else NONE) if digests else what.digest != ""
+            )
+        case m.Hint(name=name):
+            said = getattr(what.annotations, name.value)
+            return NONE if said is None else said
+        case _ if known.wall is None:
+            return NONE
+        case m.Before(wall=wall):
+            return known.wall < wall
+        case m.Weekday(days=days):
+            return (known.wall // 86400 + 3) % 7 in days
+        case m.TimeOfDay(low=low, high=high):
+            now = known.wall % 86400 / 60
+            return low <= now < high if low < high else not high <= now < low
+
+
+def leaves_of(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        yield from (leaf for pair in cast("dict[str, object]", value).items() for each in pair
+                    for leaf in (each, *leaves_of(each)))  # fmt: skip
+    elif isinstance(value, list):
+        yield from (
+            leaf for each in cast("list[object]", value) for leaf in (each, *leaves_of(each))
+        )
+
+
+def kinds(check: m.Check) -> set[str]:
+    match check:
+        case m.Compare(literal=None) | m.TypeIs() | m.Exists():
+            return set()
+        case m.Compare(literal=literal):
+            return {word(literal)}
+        case m.OneOf(options=options):
+            return {word(option) for option in options}
+        case m.Between():
+            return {"number"}
+        case m.Length():
+            return {"string", "array", "object"}
+        case _:
+            return {"string"}
 
 
 def at(here: list[object], key: str) -> list[object]:
@@ -67,22 +149,54 @@ def at(here: list[object], key: str) -> list[object]:
     return [items[int(key)]] if key.isdigit() and int(key) < len(items) else []
 
 
-def test(condition: model.Test, value: object) -> float:
-    match condition:
-        case model.Compare(literal=literal, comparison=sign):
+def test(check: m.Check, value: object) -> float:
+    match check:
+        case m.Compare(literal=literal, comparison=sign):
             same = literal is None or word(value) == word(literal)
-            return getattr(operator, SIGNS[sign.value])(value, literal) if same else NONE
-        case model.OneOf(options=options):
+            compare = cast("Callable[[object, object], bool]", getattr(operator, SIGNS[sign.value]))
+            return compare(value, literal) if same else NONE
+        case m.OneOf(options=options):
             same = [option for option in options if word(option) == word(value)]
-            return (value in same) if same else NONE
-        case model.Between(low=low, high=high) if isinstance(value, int | float):
+            return bool(value in same) if same else NONE
+        case m.Between(low=low, high=high) if isinstance(value, int | float):
             return low <= value <= high if word(value) == "number" else NONE
-        case model.Under(prefix=prefix) if isinstance(value, str):
+        case m.Length(low=low, high=high) if isinstance(value, str | list | dict):
+            size = len(cast("str", value))
+            return low <= size <= (size if high is None else high)
+        case m.TypeIs(type=kind):
+            whole = kind is m.JsonType.INTEGER and word(value) == "number" and value % 1 == 0  # type: ignore[operator]
+            return whole or word(value) == kind.value
+        case _:
+            return text_test(check, value) if isinstance(value, str) else NONE
+
+
+def text_test(check: m.Check, value: str) -> float:
+    match check:
+        case m.Text(match=how, text=text):
+            globs = {"starts_with": "{}*", "ends_with": "*{}", "contains": "*{}*", "like": "{}"}
+            return like(globs[how.value].format(text), value)
+        case m.Under(prefix=prefix):
             readings = (value, unquote(value), unquote(unquote(value)))
-            answers = {below(str(prefix), reading) for reading in readings}
-            return answers.pop() if len(answers) == 1 else NONE
+            answers = [below(str(prefix), reading) for reading in readings]
+            return answers[0] if len(set(answers)) == 1 else NONE
+        case m.Host(hosts=hosts):
+            host = host_of(value)
+            wanted = [str(each) for each in hosts]
+            return NONE if not host else any(like(each, host) for each in wanted)
+        case m.Network(networks=networks):
+            host = host_of(value)
+            if not host or not host.replace(".", "").isdigit():
+                return NONE
+            nets = [ipaddress.ip_network(str(each)) for each in networks]
+            return any(ipaddress.ip_address(host) in net for net in nets)
         case _:
             return NONE
+
+
+def host_of(value: str) -> str:
+    found = re.fullmatch(r"(?:https?://)?([a-z0-9.-]+)(?::[0-9]+)?(?:/[!-~]*)?", value)
+    bare = found is not None and "://" not in value and "/" in value
+    return "" if found is None or bare else found[1]
 
 
 def word(value: object) -> str:

@@ -49,7 +49,7 @@ def test_only_tests_that_failed_are_shown():
 
     assert nearest is not None
     (failed,) = nearest.failed
-    assert (failed.pointer, failed.operator, failed.expected) == ("/size", "<=", "65536")
+    assert (failed.operand, failed.operator, failed.expected) == ("arg(/size)", "<=", "65536")
     assert (failed.actual, failed.errored, failed.negated) == ("number", False, False)
 
 
@@ -86,8 +86,8 @@ def test_everything_that_can_be_lacking_has_words():
     assert nearest.lacks == (
         "it is about server b",
         "the name does not match: the rule names u",
-        "it is about call",
         "it is about a tool",
+        "it is about call",
         "it is for role s",
         "it does not reach agents at depth 2",
     )
@@ -123,16 +123,18 @@ def test_the_json_has_the_same_grounds():
         "by_default": True,
         "deciding": [],
         "losing": [],
+        "duties": [],
         "nearest_permit": {
             "rule": "write-brief",
             "effect": "permit",
+            "word": "permit",
             "path": "release.policy",
             "line": 7,
             "errored": False,
             "lacks": [],
             "failed": [
                 {
-                    "pointer": "/size",
+                    "operand": "arg(/size)",
                     "operator": "<=",
                     "expected": "65536",
                     "actual": "number",

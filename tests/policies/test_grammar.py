@@ -6,7 +6,9 @@ import pytest
 
 from policies import Effect, Operation, Source, load, parse
 from policies.model import (
+    Argument,
     Between,
+    Check,
     Compare,
     Comparison,
     DepthBound,
@@ -17,6 +19,7 @@ from policies.model import (
     Parameter,
     Rule,
     Template,
+    Test,
     Under,
 )
 from tests.policies.support import EXAMPLE, OUT, example, loaded, refusal, refused_rules, request
@@ -26,6 +29,12 @@ def the_rule(text: str) -> Rule:
     (policy,) = parse(f'policy t v1 {{ role r, s set web = server("x", "y z")\n{text}\n}}', "t")
     (rule,) = policy.rules
     return rule
+
+
+def check_of(condition: str) -> Check:
+    found = the_rule(f'permit "x" call on a/t when {condition}').condition
+    assert isinstance(found, Test)
+    return found.check
 
 
 def test_the_example_is_read_whole():
@@ -76,7 +85,7 @@ def test_operations_are_a_list():
     ],
 )
 def test_a_server_is_a_name_a_set_or_any(written: str, servers: set[str] | None):
-    assert the_rule(f'permit "x" call on {written}').target.servers == servers
+    assert the_rule(f'permit "x" call on {written}').targets[0].servers == servers
 
 
 @pytest.mark.parametrize(
@@ -90,7 +99,7 @@ def test_a_server_is_a_name_a_set_or_any(written: str, servers: set[str] | None)
     ],
 )
 def test_names_are_patterns(written: str, alternatives: tuple[str, ...]):
-    assert the_rule(f'permit "x" call on {written}').target.names.alternatives == alternatives
+    assert the_rule(f'permit "x" call on {written}').targets[0].names.alternatives == alternatives
 
 
 @pytest.mark.parametrize(
@@ -103,25 +112,25 @@ def test_names_are_patterns(written: str, alternatives: tuple[str, ...]):
     ],
 )
 def test_a_target_may_name_its_kind(written: str, kind: Kind | None):
-    assert the_rule(f'permit "x" call on {written}').target.kind is kind
+    assert the_rule(f'permit "x" call on {written}').targets[0].kind is kind
 
 
 def test_roles_and_depth_are_read():
     rule = the_rule('permit "x" call on a/t for role r, s depth <= 2')
 
-    assert (rule.roles, rule.depth) == ({"r", "s"}, DepthBound(high=2))
+    assert (rule.who.roles, rule.who.depth) == ({"r", "s"}, DepthBound(high=2))
 
 
 def test_a_depth_may_have_a_lower_bound():
-    assert the_rule('forbid "x" call on a/t depth >= 3').depth == DepthBound(low=3)
+    assert the_rule('forbid "x" call on a/t depth >= 3').who.depth == DepthBound(low=3)
 
 
 @pytest.mark.parametrize("comparison", list(Comparison))
 def test_a_comparison_is_read(comparison: Comparison):
-    condition = the_rule(f'permit "x" call on a/t when arg(/p) {comparison.value} 1').condition
+    check = check_of(f"arg(/p) {comparison.value} 1")
 
-    assert isinstance(condition, Compare)
-    assert condition.comparison is comparison
+    assert isinstance(check, Compare)
+    assert check.comparison is comparison
 
 
 @pytest.mark.parametrize(
@@ -139,17 +148,16 @@ def test_a_comparison_is_read(comparison: Comparison):
     ],
 )
 def test_a_literal_is_read(written: str, literal: object):
-    condition = the_rule(f'permit "x" call on a/t when arg(/p) == {written}').condition
+    check = check_of(f"arg(/p) == {written}")
 
-    assert isinstance(condition, Compare)
-    assert (condition.literal, type(condition.literal)) == (literal, type(literal))
+    assert isinstance(check, Compare)
+    assert (check.literal, type(check.literal)) == (literal, type(literal))
 
 
 def test_lists_ranges_paths_and_existence_are_read():
     words = ('arg(/p) in ["a", 1]', "arg(/p) in -1..2.5", 'arg(/p) under "x/"', "exists arg(/p)")
-    found = [type(the_rule(f'permit "x" call on a/t when {word}').condition) for word in words]
 
-    assert found == [OneOf, Between, Under, Exists]
+    assert [type(check_of(word)) for word in words] == [OneOf, Between, Under, Exists]
 
 
 @pytest.mark.parametrize(
@@ -165,8 +173,9 @@ def test_lists_ranges_paths_and_existence_are_read():
 def test_a_pointer_is_read(written: str, keys: tuple[str, ...]):
     condition = the_rule(f'permit "x" call on a/t when exists arg({written})').condition
 
-    assert isinstance(condition, Exists)
-    assert condition.pointer.keys == keys
+    assert isinstance(condition, Test)
+    assert isinstance(condition.operand, Argument)
+    assert condition.operand.pointer.keys == keys
 
 
 def test_and_binds_closer_than_or_and_not_closest():
@@ -196,15 +205,15 @@ def test_declarations_may_stand_below_their_use():
     text = 'policy t v1 { permit "x" call on web/t for role r role r set web = server("a") }'
     (policy,) = parse(text, "t")
 
-    assert policy.rules[0].target.servers == {"a"}
+    assert policy.rules[0].targets[0].servers == {"a"}
 
 
 def test_a_parameter_stays_open_until_the_set_is_loaded():
-    condition = the_rule('permit "x" call on a/t when arg(/p) == "a${b.c}d"').condition
+    check = check_of('arg(/p) == "a${b.c}d"')
 
-    assert isinstance(condition, Compare)
-    assert isinstance(condition.literal, Template)
-    first, parameter, last = condition.literal.parts
+    assert isinstance(check, Compare)
+    assert isinstance(check.literal, Template)
+    first, parameter, last = check.literal.parts
     assert (first, last) == ("a", "d")
     assert isinstance(parameter, Parameter)
     assert parameter.name == "b.c"
@@ -330,7 +339,8 @@ def test_what_the_grammar_cannot_refuse_is_refused_with_its_reason(wrong: str, m
         ("", "there is no policy in this file"),
         ("# nothing\n", "there is no policy in this file"),
         ("policy t v1 {", "the file ends too early"),
-        ("policy t v2 {}", "unknown version `v2`"),
+        ("policy t v0 {}", "`v0` is no version"),
+        ("policy t one {}", "`one` is no version"),
         ("policy t v1 {} policy t v1 {}", "policy `t` is in this file already"),
         ("policy t v1 {} \ud800", "a policy file is valid Unicode text"),
         ("policy t v1 {} $", "unexpected `$`"),
@@ -365,8 +375,9 @@ def test_an_error_shows_the_line_with_a_caret():
     error = refused_rules('  permit "x" cal on a/t')
 
     assert str(error) == (
-        "t.policy:2:14: unexpected `cal`; expected `call`, `complete`, `delegate`, `get_prompt` "
-        'or `read`; did you mean `call`?\n      permit "x" cal on a/t\n                 ^'
+        "t.policy:2:14: unexpected `cal`; expected `call`, `complete`, `delegate`, `elicit`, "
+        "`get_prompt`, `list_roots`, `read`, `sample` or `subscribe`; did you mean `call`?\n"
+        '      permit "x" cal on a/t\n                 ^'
     )
 
 

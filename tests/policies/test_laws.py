@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from policies import Effect, PolicySet, Request, Source, load
+from policies import Context, Effect, PolicySet, Request, Source, load
 from policies.model import Operation, Principal, Resource
 from tests.policies.generated import (
     ARGUMENTS,
@@ -50,7 +50,7 @@ def test_a_verdict_decides_as_the_set_does(drawn: list[str], seed: int):
     for each in some_requests(seed, 50):
         verdict = policy_set.verdict(each.principal, each.action, each.resource)
         decision = policy_set.decide(each)
-        assert verdict.decide(each.context.arguments) == decision
+        assert verdict.decide(each.context) == decision
         assert verdict.constant in (None, decision)
         assert decision.effect in verdict.possible
 
@@ -117,7 +117,7 @@ def test_visible_is_what_some_arguments_can_reach(drawn: list[str], server: str,
         Principal(role="r"), Operation.CALL, Resource(server, "tool", tool)
     )
 
-    reached = {verdict.decide(arguments).effect for arguments in ARGUMENTS}
+    reached = {verdict.decide(Context(arguments)).effect for arguments in ARGUMENTS}
 
     assert verdict.visible is bool(reached - {Effect.FORBID})
     assert verdict.possible - {Effect.FORBID} == reached - {Effect.FORBID}

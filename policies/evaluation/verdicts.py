@@ -1,0 +1,240 @@
+"""What is said to one principal about one thing, whatever the context: forbid over ask over permit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from policies.evaluation.ready import Maybe
+from policies.evaluation.witnesses import witnesses
+from policies.limits import PolicyLimits
+from policies.model import (
+    Budget,
+    Context,
+    Deadline,
+    Decision,
+    Duty,
+    Effect,
+    Expiry,
+    MaxChildren,
+    MaxDepth,
+    Reason,
+    Resource,
+    Rule,
+)
+
+__all__ = ["NO_PERMIT", "Verdict", "verdict_of"]
+
+NO_PERMIT: Final = Decision(effect=Effect.FORBID)
+"""What holds where no rule speaks."""
+
+_STRONGEST_FIRST: Final = (Effect.FORBID, Effect.ASK, Effect.PERMIT)
+_Stage: TypeAlias = tuple[tuple[Maybe, ...], Decision | None]
+"""What may speak, and what speaks anyway."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """All that a set says to one principal, operation and resource, whatever the context is.
+
+    Attributes:
+        constant: the decision, if nothing in the context can change it.
+    """
+
+    constant: Decision | None
+    _resource: Resource = field(repr=False)
+    _limits: PolicyLimits = field(repr=False)
+    _stages: tuple[_Stage, ...] = field(repr=False)
+    _duties: _Stage = field(repr=False)
+    _speaking: tuple[Maybe, ...] = field(repr=False)
+    _known: dict[str, frozenset[Effect]] = field(default_factory=dict[str, frozenset[Effect]])
+
+    @property
+    def possible(self) -> frozenset[Effect]:
+        """The effects that some context leads to. Permit and ask are found by trying.
+
+        Where the contexts to try are more than a bound, everything not excluded counts.
+        """
+        found = self._known.get("possible")
+        if found is None:
+            found = self._known["possible"] = self._tried()
+        return found
+
+    @property
+    def visible(self) -> bool:
+        """True if a call with some arguments could be permitted or asked about."""
+        return bool(self.possible - {Effect.FORBID})
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules whose word depends on the context; limits and obligations left aside."""
+        return tuple(maybe.ready.rule for maybes, _ in self._stages for maybe in maybes)
+
+    @property
+    def upper(self) -> frozenset[Effect]:
+        """The effects that the rules name, whether or not any context leads to them."""
+        effects: set[Effect] = set()
+        for effect, (maybes, certain) in zip(_STRONGEST_FIRST, self._stages, strict=True):
+            if maybes or certain is not None:
+                effects.add(effect)
+            if certain is not None:
+                return frozenset(effects)
+        return frozenset(effects | {Effect.FORBID})
+
+    def decide(self, context: Context) -> Decision:
+        """Return the decision in this context; the same as the set's own `decide`. Never raises."""
+        if self.constant is not None:
+            return self.constant
+        decision = self._decided(context)
+        if decision.effect is Effect.FORBID:
+            return decision
+        maybes, certain = self._duties
+        duties = certain.duties if certain is not None else ()
+        for maybe in maybes:
+            found = maybe.answer(context, self._resource)
+            if found is not None:
+                duties += found.duties
+        return _with(decision, duties) if duties else decision
+
+    def spoken(self, context: Context) -> tuple[Reason, ...]:
+        """Return every rule that permits, asks or forbids in this context, by file and line."""
+        found = [
+            reason
+            for maybe in self._speaking
+            if (answer := maybe.answer(context, self._resource)) is not None
+            for reason in answer.reasons
+        ]
+        return tuple(sorted(found, key=_position)) if len(found) > 1 else tuple(found)
+
+    def _decided(self, context: Context) -> Decision:
+        resource = self._resource
+        for maybes, certain in self._stages:
+            spoken = [
+                found for maybe in maybes if (found := maybe.answer(context, resource)) is not None
+            ]
+            if certain is not None:
+                spoken.append(certain)
+            if spoken:
+                return spoken[0] if len(spoken) == 1 else _joined(spoken)
+        return NO_PERMIT
+
+    def _tried(self) -> frozenset[Effect]:
+        if self.constant is not None:
+            return frozenset((self.constant.effect,))
+        upper = self.upper
+        conditions = [rule.condition for rule in self.rules if rule.condition is not None]
+        trials, complete = witnesses(conditions, self._limits)
+        found = set(upper & {Effect.FORBID})
+        for context in trials:
+            found.add(self._decided(context).effect)
+            if found >= upper:
+                break
+        # what was not found may still be there
+        return frozenset(found) if complete else upper
+
+
+def verdict_of(speaking: Sequence[Maybe], resource: Resource, limits: PolicyLimits) -> Verdict:
+    """Sort the rules about something into what they can still say."""
+    stages = tuple(_stage(speaking, effect) for effect in _STRONGEST_FIRST)
+    duties = _stage(speaking, None)
+    constant: Decision | None = NO_PERMIT
+    for maybes, certain in stages:
+        if maybes:
+            constant = None
+            break
+        if certain is not None:
+            constant = certain
+            break
+    if constant is not None and constant.effect is not Effect.FORBID:
+        if duties[0]:
+            constant = None
+        elif duties[1] is not None:
+            constant = _with(constant, duties[1].duties)
+    return Verdict(constant, resource, limits, stages, duties, tuple(speaking))
+
+
+def _stage(speaking: Iterable[Maybe], effect: Effect | None) -> _Stage:
+    certain: list[Decision] = []
+    maybes: list[Maybe] = []
+    burdened = effect is None
+    for each in speaking:
+        ready = each.ready
+        if ready.effect is not effect:
+            continue
+        burdened = burdened or bool(ready.rule.duties)
+        if ready.holds is not None:
+            maybes.append(each)
+        elif each.name_known:
+            certain.append(ready.spoken)
+        elif effect is not Effect.PERMIT:
+            certain.append(ready.errored)
+    spoken = _joined(certain) if certain else None
+    # a rule that speaks anyway makes those of its own effect that only may speak irrelevant,
+    # unless one of them brings a duty, or lifts one
+    return ((), spoken) if spoken is not None and not burdened else (tuple(maybes), spoken)
+
+
+def _joined(decisions: Sequence[Decision]) -> Decision:
+    if len(decisions) == 1:
+        return decisions[0]
+    reasons = [reason for decision in decisions for reason in decision.reasons]
+    reasons.sort(key=_position)
+    duties = [decision.duties for decision in decisions]
+    effect = decisions[0].effect
+    # permits are alternatives: one that bounds less is one permit more, never one less
+    kept = _widest(duties) if effect is Effect.PERMIT and reasons else _merged(sum(duties, ()))
+    return Decision(effect=effect, reasons=tuple(reasons), duties=kept)
+
+
+def _position(reason: Reason) -> tuple[str, int, int, str]:
+    return reason.place.path, reason.place.line, reason.place.column, reason.rule
+
+
+def _with(decision: Decision, duties: tuple[Duty, ...]) -> Decision:
+    return replace(decision, duties=_merged((*decision.duties, *duties)))
+
+
+def _merged(duties: Iterable[Duty]) -> tuple[Duty, ...]:
+    """Return all duties: of those that bound the same the least, of others each once, in one order."""
+    least: dict[object, Duty] = {}
+    for duty in duties:
+        key = _key(duty)
+        known = least.get(key)
+        if known is None or _amount(duty) < _amount(known):
+            least[key] = duty
+    return tuple(sorted(least.values(), key=repr))
+
+
+def _widest(alternatives: Sequence[tuple[Duty, ...]]) -> tuple[Duty, ...]:
+    """Return the bounds that every alternative has, each at its most."""
+    if not all(alternatives):
+        return ()
+    by_key = [{_key(duty): duty for duty in duties} for duties in alternatives]
+    shared = set(by_key[0]).intersection(*by_key[1:])
+    found = [max((known[key] for known in by_key), key=_amount) for key in shared]
+    return tuple(sorted(found, key=repr))
+
+
+def _key(duty: Duty) -> object:
+    match duty:
+        case Budget():
+            return (Budget, duty.metered, duty.scope, duty.rule)
+        case Deadline() | Expiry() | MaxDepth() | MaxChildren():
+            return type(duty)
+        case _:
+            return duty
+
+
+def _amount(duty: Duty) -> float:
+    match duty:
+        case Budget():
+            return duty.amount
+        case Deadline() | Expiry():
+            return duty.seconds
+        case MaxDepth():
+            return duty.depth
+        case MaxChildren():
+            return duty.children
+        case _:
+            return 0

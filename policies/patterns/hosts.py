@@ -1,0 +1,131 @@
+"""Hosts and addresses in strings: of a URL, or by themselves. What is unclear has no value.
+
+Programs disagree about many URLs: about user names, backslashes, escapes and odd numbers. All of
+these have no value here, so that no server can be sent where the policy did not look.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from ipaddress import (
+    AddressValueError,
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    NetmaskValueError,
+)
+from typing import Final, TypeAlias
+
+from policies.patterns.errors import PatternError
+
+__all__ = ["Address", "Network", "host_in", "host_of", "network_in", "parse_host", "parse_network"]
+
+Address: TypeAlias = IPv4Address | IPv6Address
+"""One address."""
+Network: TypeAlias = IPv4Network | IPv6Network
+"""One network."""
+
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/?#]*)(?:[/?#].*)?", re.IGNORECASE | re.DOTALL)
+_AUTHORITY: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
+_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_UNCLEAR: Final = re.compile(r"[\x00-\x20\x7f\\]")
+
+
+def host_of(text: str, *, chars_max: int) -> str | Address | None:
+    """Return the host that a URL or a bare `host:port` means, in lower case; None if it is unclear.
+
+    None: too long, a user name or an escape before the host, letters beyond ASCII in it, a backslash,
+    a space or a control character, and a number that is an address to some and a name to others.
+    """
+    if len(text) > chars_max or _UNCLEAR.search(text):
+        return None
+    url = _URL.fullmatch(text)
+    found = _AUTHORITY.fullmatch(url[1] if url is not None else text)
+    if found is None:
+        # a bare IPv6 address has colons of its own
+        return _address(text)
+    host = found[1].lower()
+    if host.startswith("["):
+        return _address(host[1:-1])
+    labels = host.split(".")
+    if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]):
+        return _address(host)
+    return host if all(_LABEL.fullmatch(label) for label in labels) else None
+
+
+def parse_host(text: str) -> tuple[str, bool]:
+    """Return a host of a policy in lower case, and True if it stands for those below it: `*.a.b`.
+
+    Raises:
+        PatternError: it is none, or an address.
+    """
+    below = text.startswith("*.")
+    name = text[2:] if below else text
+    host = host_of(name, chars_max=253)
+    if not isinstance(host, str) or host != name.lower() or ":" in name:
+        raise PatternError(
+            "a host is a name like `corp.example`, or `*.corp.example` for all below it; for an "
+            "address use `cidr`"
+        )
+    return host, below
+
+
+def parse_network(text: str) -> Network:
+    """Return a network of a policy; a single address is one of its own.
+
+    Raises:
+        PatternError: it is none, or has bits beside its prefix.
+    """
+    for kind in (IPv4Network, IPv6Network):
+        try:
+            return kind(text)
+        except (AddressValueError, NetmaskValueError):
+            continue
+        except ValueError:
+            raise PatternError("the address of a network has no bits beyond its prefix") from None
+    raise PatternError("a network is an address and a prefix, like `10.0.0.0/8` or `fd00::/8`")
+
+
+def host_in(hosts: Iterable[str], *, chars_max: int) -> Callable[[str], bool | None]:
+    """Return a test: is the host of this one of these? An address is none of them."""
+    parsed = [parse_host(host) for host in hosts]
+    exact = frozenset(name for name, below in parsed if not below)
+    suffixes = tuple(f".{name}" for name, below in parsed if below)
+
+    def test(text: str) -> bool | None:
+        host = host_of(text, chars_max=chars_max)
+        if host is None:
+            return None
+        return isinstance(host, str) and (host in exact or host.endswith(suffixes))
+
+    return test
+
+
+def network_in(networks: Iterable[str], *, chars_max: int) -> Callable[[str], bool | None]:
+    """Return a test: is this address, or that of this URL, in one of these? A name has no value."""
+    parsed = tuple(parse_network(network) for network in networks)
+
+    def test(text: str) -> bool | None:
+        host = host_of(text, chars_max=chars_max)
+        if host is None or isinstance(host, str):
+            return None
+        return any(host in network for network in parsed)
+
+    return test
+
+
+def _address(text: str) -> Address | None:
+    """Read an address that is written in its plain form; one of IPv4 within IPv6 is itself."""
+    try:
+        return IPv4Address(text)
+    except AddressValueError:
+        pass
+    try:
+        found = IPv6Address(text)
+    except AddressValueError:
+        return None
+    if found.scope_id is not None:
+        return None
+    return found.ipv4_mapped or found
