@@ -164,8 +164,9 @@ def test(check: m.Check, value: object) -> float:
             size = len(cast("str", value))
             return low <= size <= (size if high is None else high)
         case m.TypeIs(type=kind):
-            whole = kind is m.JsonType.INTEGER and word(value) == "number" and value % 1 == 0  # type: ignore[operator]
-            return whole or word(value) == kind.value
+            number = isinstance(value, int | float) and word(value) == "number"
+            whole = number and kind is m.JsonType.INTEGER and cast("int", value) % 1 == 0
+            return bool(whole) or word(value) == kind.value
         case _:
             return text_test(check, value) if isinstance(value, str) else NONE
 

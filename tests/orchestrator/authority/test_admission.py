@@ -218,7 +218,7 @@ def test_no_child_exceeds_its_policy_its_grant_or_what_any_agent_above_may_hand_
         if capability is not None:
             assert grant.admits(ref(server, tool))
             assert handed_on
-            decided = capability.verdict.constant or capability.verdict.decide(arguments.arguments)
+            decided = capability.verdict.constant or capability.verdict.decide(arguments)
             assert (decided.effect is not Effect.FORBID) == allowed
 
 

@@ -15,7 +15,7 @@ from orchestrator.core.ids import ServerName
 from orchestrator.pipelines.pipeline import Pipeline, PipelineRequest
 from orchestrator.sessions.approvals import ItemKind, Origin
 from orchestrator.testing import CountingIds
-from policies import Effect, Operation, Principal, Resource
+from policies import Context, Effect, Operation, Principal, Resource
 
 PIPELINE = """\
 remit = 1
@@ -169,8 +169,8 @@ def test_a_policy_sees_the_inputs_as_parameters(load: Load) -> None:
     verdict = pipeline.policy.verdict(
         Principal(role="reader"), Operation.CALL, Resource("git", "tool", "log")
     )
-    assert verdict.decide({"word": "hello"}).effect is Effect.PERMIT
-    assert verdict.decide({"word": "w"}).effect is Effect.FORBID
+    assert verdict.decide(Context({"word": "hello"})).effect is Effect.PERMIT
+    assert verdict.decide(Context({"word": "w"})).effect is Effect.FORBID
 
 
 def test_an_input_with_the_name_of_an_agent_is_refused(load: Load) -> None:
