@@ -18,9 +18,10 @@ class ClientLimits:
     """One JSON-RPC frame, in either direction, its newline not counted."""
     nesting_depth_max: int = 64
     """Arrays and objects inside one another in a frame: deeper than any real schema."""
-    frame_marks_max: int = 500_000
+    frame_marks_max: int = 320_000
     """Brackets, commas and colons of a received frame outside of its texts: a page of 10,000 small
-    tools has 350,000, and the costliest that so many make take 45 MiB and a fifth of a second."""
+    tools has 300,011. The costliest that so many make, names, take a tenth of a second; they take
+    30 MiB, and half as much again where their texts fill the frame."""
     noise_lines_max: int = 10_000
     """Lines on stdout that are not JSON-RPC: skipped and counted up to here, then the connection ends."""
     pending_requests_max: int = 1_024

@@ -33,11 +33,12 @@ WAYS: dict[str, bytes] = {
     "escapes": within(b'"' + b"\\u0041" * (FRAME // 6 - 64) + b'"'),
     "endless": b"x" * (FRAME * 8),
     # as much as is let through, of what costs the most
-    "most-objects": within(b"[" + b'{"a":{"a":{"a":{}}}},' * 41_000 + b"0]"),
-    "most-lists": within(b"[" + b"[[],[]]," * 62_000 + b"0]"),
-    "most-names": within(b"{" + b",".join(b'"%x":0' % number for number in range(240_000)) + b"}"),
-    "most-texts": within(b"[" + b'"abcdefgh",' * 490_000 + b"0]"),
-    "most-floats": within(b"[" + b"1.5e3," * 490_000 + b"0]"),
+    "full-texts": within(b"[" + b",".join([b'"abcdefghijklmnopqrstuvw"'] * 319_000) + b"]"),
+    "most-objects": within(b"[" + b'{"a":{"a":{"a":{}}}},' * 26_600 + b"0]"),
+    "most-lists": within(b"[" + b"[[],[]]," * 39_900 + b"0]"),
+    "most-names": within(b"{" + b",".join(b'"%x":0' % number for number in range(159_900)) + b"}"),
+    "most-texts": within(b"[" + b'"abcdefgh",' * 319_900 + b"0]"),
+    "most-floats": within(b"[" + b"1.5e3," * 319_900 + b"0]"),
 }
 
 

@@ -217,6 +217,20 @@ def test_marks_within_texts_are_no_values(text: str) -> None:
     ]
 
 
+def test_a_page_of_ten_thousand_small_tools_is_read() -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+    tools = [
+        {"name": f"tool-{n}", "description": "Does it.", "inputSchema": schema, "title": "Tool"}
+        for n in range(10_000)
+    ]
+    frame = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).encode()
+
+    message = read_message(frame, LIMITS)
+
+    assert isinstance(message, ResponseReceived)
+    assert message.result == {"tools": tools}
+
+
 @pytest.mark.parametrize("blanks", range(PIECE_BYTES - 12, PIECE_BYTES + 3))
 @pytest.mark.parametrize("text", ['\\\\[\\\\"[\\\\', '\\"[{\\"', "\\\\" * 20 + '"[', "[" * 30])
 def test_texts_that_lie_across_two_pieces_are_texts(blanks: int, text: str) -> None:
