@@ -4,17 +4,16 @@ On trio the provider's own library leaves its streams to the garbage collector, 
 
 The loop, the messages and the budgets are ours; the library turns a request into a provider's
 bytes and back. Its provider classes read credentials from their own environment variables
-(OPENAI_API_KEY, …); nothing here looks at one. Importing this module imports the library (extra
+(OPENAI_API_KEY, …); nothing here looks at one. What they send goes out through `ModelWire`, which
+asks the agent's authority in the step of the first byte. Importing this module imports the library (extra
 `models`).
 """
 
 from __future__ import annotations
 
 import os
-import ssl
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache
 from typing import Final, cast, get_args, get_type_hints
 from urllib.parse import urlsplit
 
@@ -29,6 +28,7 @@ from orchestrator.agents.exchange import Exchange
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.model import AgentTask, RequestGate, ToolSpec
 from orchestrator.agents.rendering import render_task
+from orchestrator.broker.model_wire import ModelWire, open_model_wire
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.ids import IdSource
 from orchestrator.core.nearest import did_you_mean
@@ -36,10 +36,7 @@ from orchestrator.core.nearest import did_you_mean
 __all__ = ["PydanticAiModel"]
 
 _BOUNDS: Final = AgentLimits()
-_CONNECT_SECONDS_MAX: Final = 10.0
 _CLOSE_SECONDS_MAX: Final = 2.0
-_CONNECTIONS_MAX: Final = 4
-"""One agent has one request in flight; the rest are connections that die."""
 
 
 class PydanticAiModel:
@@ -82,7 +79,9 @@ class PydanticAiModel:
         """Begin an exchange: one HTTP client, closed when the context is left."""
         stack = AsyncExitStack()
         try:
-            client = await stack.enter_async_context(self._http_client())
+            # the gate is asked again where a request's first byte is written
+            wire = await stack.enter_async_context(open_model_wire(gate))
+            client = await stack.enter_async_context(self._http_client(wire))
             model = await stack.enter_async_context(self._connected(client))
             prompt = render_task(
                 task, boundary=self._ids.new, bytes_max=self._bounds.context_text_bytes_max
@@ -101,7 +100,7 @@ class PydanticAiModel:
             with anyio.move_on_after(_CLOSE_SECONDS_MAX, shield=True):
                 await stack.aclose()
 
-    def _http_client(self) -> httpx2.AsyncClient:
+    def _http_client(self, wire: ModelWire | None = None) -> httpx2.AsyncClient:
         async def bound(response: httpx2.Response) -> None:
             if isinstance(response.stream, httpx2.AsyncByteStream):
                 response.stream = BoundedBody(
@@ -111,10 +110,12 @@ class PydanticAiModel:
                 )
 
         return httpx2.AsyncClient(
-            verify=_tls(),
+            # Without one nothing is sent: it only shows whether a provider can be made.
+            transport=wire or httpx2.MockTransport(_refuse),
             # The exchange has a deadline for the whole of a request; a pause inside it may be long.
-            timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS_MAX),
-            limits=httpx2.Limits(max_connections=_CONNECTIONS_MAX),
+            timeout=None,
+            trust_env=False,
+            follow_redirects=False,
             # Counted as it comes in: a compressed body could be a thousand times its size.
             headers={"Accept-Encoding": "identity"},
             event_hooks={"response": [bound]},
@@ -124,7 +125,7 @@ class PydanticAiModel:
         def provide(_: str) -> Provider[object]:
             chosen = _provider_class(self.provider, self._kind)
             make = cast("Callable[..., Provider[object]]", chosen)
-            return make(http_client=client) if _takes_our_client(chosen) else make()
+            return make(http_client=client)
 
         try:
             return infer_model(f"{self._kind}:{self.name}", provider_factory=provide)
@@ -132,10 +133,8 @@ class PydanticAiModel:
             raise unusable(error, self.provider) from None
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """Return the context of every client: reading the certificates takes a while."""
-    return httpx2.create_ssl_context()
+def _refuse(request: httpx2.Request) -> httpx2.Response:
+    raise httpx2.LocalProtocolError("no request is sent outside of an exchange", request=request)
 
 
 def _kind_of(provider: str) -> str:
@@ -148,7 +147,7 @@ def _kind_of(provider: str) -> str:
 
 def _provider_class(provider: str, kind: str) -> type[Provider[object]]:
     try:
-        return infer_provider_class(kind)
+        chosen = infer_provider_class(kind)
     except ImportError:
         raise ConfigError(
             f"what provider {provider!r} needs is not installed",
@@ -162,10 +161,19 @@ def _provider_class(provider: str, kind: str) -> type[Provider[object]]:
             code="E-MODEL-PROVIDER",
             fix=did_you_mean(provider, {*known, "recipe"}),
         ) from None
+    if not _takes_our_client(chosen):
+        # it would send by a client of its own, past the check at the first byte
+        raise ConfigError(
+            f"provider {provider!r} cannot be used: it takes no HTTP client of ours",
+            code="E-MODEL-UNGUARDED",
+            why="what an agent knows must not leave once its authority is taken back",
+            fix="use a provider that speaks HTTP through httpx, such as openai",
+        )
+    return chosen
 
 
 def _takes_our_client(provider: type[Provider[object]]) -> bool:
-    """Tell whether a provider takes an httpx2 client; the others make and close their own."""
+    """Tell whether a provider takes an httpx2 client."""
     try:
         hints: dict[str, object] = get_type_hints(provider.__init__)
     except (NameError, AttributeError, TypeError):

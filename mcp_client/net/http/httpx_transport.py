@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, NoReturn
 
 import httpx
 
+from mcp_client.net.http.collecting import Collector, QuietTicket
 from mcp_client.net.http.engine import HttpEngine
 from mcp_client.net.http.errors import (
     ConnectError,
@@ -23,14 +23,11 @@ from mcp_client.net.http.errors import (
 )
 from mcp_client.net.http.exchange import Exchange
 from mcp_client.net.http.messages import HttpRequest, Target
-from mcp_client.net.reactor import Reactor, Waiter
+from mcp_client.net.reactor import Reactor
 from mcp_client.ports import SendGuard
-from mcp_client.protocol.errors import Delivery
 
 __all__ = ["GuardedTransport", "guarded_client"]
 
-BUFFERED_BYTES_MAX: Final = 256 * 1024
-"""Of a response that nobody reads yet: four reads, then the socket is left alone."""
 _REWRITTEN: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
 )
@@ -81,8 +78,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
                 body=await _body(request, self._engine.request_body_bytes_max),
                 deadline=None if whole is None else reactor.now() + whole,
             )
-            sink = _Sink(reactor)
-            exchange = self._engine.exchange(ours, guard, _Ticket(), sink)
+            sink = Collector(reactor)
+            exchange = self._engine.exchange(ours, guard, QuietTicket(), sink)
             sink.exchange = exchange
             return await _response(sink, exchange, reactor, timeouts.get("read"))
         except RequestRefusedError as error:
@@ -106,103 +103,11 @@ def guarded_client(engine: HttpEngine, *, seconds: float) -> httpx.AsyncClient:
     )
 
 
-class _Ticket:
-    """Nobody else looks at it."""
-
-    id: int | None = None
-    method = ""
-    name = ""
-    headers: Sequence[tuple[str, str]] = ()
-    settled = False
-
-    def __init__(self) -> None:
-        self.delivery = Delivery.NOT_SENT
-        self.bytes_sent = 0
-
-    def refused(self, error: Exception) -> None:
-        pass
-
-    def written(self) -> None:
-        pass
-
-    def failed(self, error: Exception) -> None:
-        pass
-
-    def lost(self) -> None:
-        pass
-
-
-class _Sink:
-    """Keeps what came until somebody asks for it."""
-
-    def __init__(self, reactor: Reactor) -> None:
-        self._reactor = reactor
-        self._waiter: Waiter[None] | None = None
-        self._pieces: deque[bytes] = deque()
-        self._buffered = 0
-        self.exchange: Exchange | None = None
-        self.head: tuple[int, Sequence[tuple[str, str]]] | None = None
-        self.complete = False
-        self.error: Exception | None = None
-
-    def refused(self, error: Exception) -> None:
-        self.error = error
-        self._wake()
-
-    def first_byte_out(self) -> None:
-        pass
-
-    def written(self) -> None:
-        pass
-
-    def response_started(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        self.head = (status, headers)
-        self._wake()
-
-    def body(self, data: bytes) -> None:
-        self._pieces.append(data)
-        self._buffered += len(data)
-        if self._buffered > BUFFERED_BYTES_MAX and self.exchange is not None:
-            self.exchange.pause()
-        self._wake()
-
-    def ended(self) -> None:
-        self.complete = True
-        self._wake()
-
-    def failed(self, error: Exception, delivery: Delivery) -> None:
-        self.error = error
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    @property
-    def has_data(self) -> bool:
-        return bool(self._pieces)
-
-    async def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until something holds, or the exchange has failed."""
-        while self.error is None and not ready():
-            self._waiter = self._reactor.waiter()
-            await self._waiter
-
-    def take(self) -> bytes:
-        """Take what is here, and have more read."""
-        data = b"".join(self._pieces)
-        self._pieces.clear()
-        self._buffered = 0
-        if self.exchange is not None:
-            self.exchange.resume()
-        return data
-
-
 class _Stream(httpx.AsyncByteStream):
     """The body of a response that is not complete yet."""
 
     def __init__(
-        self, sink: _Sink, exchange: Exchange, reactor: Reactor, read_seconds: float | None
+        self, sink: Collector, exchange: Exchange, reactor: Reactor, read_seconds: float | None
     ) -> None:
         self._sink = sink
         self._exchange = exchange
@@ -228,7 +133,7 @@ class _Stream(httpx.AsyncByteStream):
 
 
 async def _response(
-    sink: _Sink, exchange: Exchange, reactor: Reactor, read_seconds: float | None
+    sink: Collector, exchange: Exchange, reactor: Reactor, read_seconds: float | None
 ) -> httpx.Response:
     try:
         await sink.until(lambda: sink.head is not None)
