@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from orchestrator.agents.budget import Budget
+    from orchestrator.agents.budget import Budget, Price
     from orchestrator.agents.events import AgentEvent
+    from orchestrator.agents.lifecycle import AgentState, TaskState
     from orchestrator.agents.model import AgentTask, CallResult, Model, Note
     from orchestrator.agents.recipe import recipe
     from orchestrator.agents.results import AgentResult
@@ -27,20 +28,27 @@ if TYPE_CHECKING:
         DenyReason,
         RemitError,
     )
+    from orchestrator.core.limits import OrchestratorLimits
     from orchestrator.core.ports import ApprovalRequest, Approver
     from orchestrator.pipelines.pipeline import Pipeline
-    from orchestrator.sessions.agents import OneOffSubagent
+    from orchestrator.sessions.agents import OneOffSubagent, Subagent
     from orchestrator.sessions.approvals import PendingApprovalError
+    from orchestrator.sessions.asks import Ask, AskKind
     from orchestrator.sessions.models import language_model
-    from orchestrator.sessions.opening import open_session
-    from orchestrator.sessions.parent import ParentSession
+    from orchestrator.sessions.opening import ParentSession
+    from orchestrator.sessions.persistent import PersistentSubagent
+    from orchestrator.sessions.tasks import Answer, Task, TaskFailedError
 
 __all__ = [
     "AgentEvent",
     "AgentResult",
+    "AgentState",
     "AgentTask",
+    "Answer",
     "ApprovalRequest",
     "Approver",
+    "Ask",
+    "AskKind",
     "AuthorityError",
     "Budget",
     "Call",
@@ -54,24 +62,34 @@ __all__ = [
     "Model",
     "Note",
     "OneOffSubagent",
+    "OrchestratorLimits",
     "ParentSession",
     "PendingApprovalError",
+    "PersistentSubagent",
     "Pipeline",
+    "Price",
     "Receipt",
     "RemitError",
     "Revocation",
+    "Subagent",
+    "Task",
+    "TaskFailedError",
+    "TaskState",
     "UntrustedContent",
     "language_model",
-    "open_session",
     "recipe",
 ]
 
 _HOMES = {
     "AgentEvent": "orchestrator.agents.events",
     "AgentResult": "orchestrator.agents.results",
+    "AgentState": "orchestrator.agents.lifecycle",
     "AgentTask": "orchestrator.agents.model",
+    "Answer": "orchestrator.sessions.tasks",
     "ApprovalRequest": "orchestrator.core.ports",
     "Approver": "orchestrator.core.ports",
+    "Ask": "orchestrator.sessions.asks",
+    "AskKind": "orchestrator.sessions.asks",
     "AuthorityError": "orchestrator.core.errors",
     "Budget": "orchestrator.agents.budget",
     "Call": "orchestrator.core.calls",
@@ -85,15 +103,21 @@ _HOMES = {
     "Model": "orchestrator.agents.model",
     "Note": "orchestrator.agents.model",
     "OneOffSubagent": "orchestrator.sessions.agents",
-    "ParentSession": "orchestrator.sessions.parent",
+    "OrchestratorLimits": "orchestrator.core.limits",
+    "ParentSession": "orchestrator.sessions.opening",
     "PendingApprovalError": "orchestrator.sessions.approvals",
+    "PersistentSubagent": "orchestrator.sessions.persistent",
     "Pipeline": "orchestrator.pipelines.pipeline",
+    "Price": "orchestrator.agents.budget",
     "Receipt": "orchestrator.broker.revocation",
     "RemitError": "orchestrator.core.errors",
     "Revocation": "orchestrator.broker.revocation",
+    "Subagent": "orchestrator.sessions.agents",
+    "Task": "orchestrator.sessions.tasks",
+    "TaskFailedError": "orchestrator.sessions.tasks",
+    "TaskState": "orchestrator.agents.lifecycle",
     "UntrustedContent": "orchestrator.core.content",
     "language_model": "orchestrator.sessions.models",
-    "open_session": "orchestrator.sessions.opening",
     "recipe": "orchestrator.agents.recipe",
 }
 

@@ -90,6 +90,7 @@ class PydanticAiModel:
                 model=model,
                 provider=self.provider,
                 prompt=prompt,
+                mail=task.mail,
                 tools=tools,
                 gate=gate,
                 ids=self._ids,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
 from orchestrator.agents.model import RECIPE_PROVIDER, Model, Usage
 from orchestrator.core.errors import ConfigError, RemitError
@@ -31,6 +31,7 @@ class Resource(Enum):
     CALLS = "calls"
     TOKENS = "tokens"
     USD = "usd"
+    BYTES = "bytes"
     SECONDS = "seconds"
 
 
@@ -39,7 +40,8 @@ class Budget:
     """What one agent may spend. None takes the session's value; 0 is spent from the start.
 
     A turn is one step of the model, the one with the answer included. Tokens and money are
-    counted when a turn is over, so that the last turn may go past them. Raises ConfigError
+    counted when a turn is over, so that the last turn may go past them; bytes are those of results,
+    counted when they are there. What the agents below it spend counts as its own. Raises ConfigError
     (`E-BUDGET-VALUE`) for a value that is negative or not finite.
     """
 
@@ -47,6 +49,7 @@ class Budget:
     calls: int | None = None
     tokens: int | None = None
     usd: float | None = None
+    bytes: int | None = None
     seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -66,11 +69,36 @@ class Budget:
             calls=default.calls if self.calls is None else self.calls,
             tokens=default.tokens if self.tokens is None else self.tokens,
             usd=default.usd if self.usd is None else self.usd,
+            bytes=default.bytes if self.bytes is None else self.bytes,
             seconds=default.seconds if self.seconds is None else self.seconds,
         )
 
+    def at_most(self, bound: Budget) -> Budget:
+        """Return this budget with nothing in it above `bound`; what neither bounds stays open."""
+        return Budget(
+            turns=_least(self.turns, bound.turns),
+            calls=_least(self.calls, bound.calls),
+            tokens=_least(self.tokens, bound.tokens),
+            usd=_least(self.usd, bound.usd),
+            bytes=_least(self.bytes, bound.bytes),
+            seconds=_least(self.seconds, bound.seconds),
+        )
 
-DEFAULT_BUDGET: Final = Budget(turns=200, calls=500, tokens=1_000_000, seconds=600.0)
+    def half(self) -> Budget:
+        """Return half of each, rounded up; time is whole, since it passes for all at once."""
+        return Budget(
+            turns=_half(self.turns),
+            calls=_half(self.calls),
+            tokens=_half(self.tokens),
+            usd=None if self.usd is None else self.usd / 2,
+            bytes=_half(self.bytes),
+            seconds=self.seconds,
+        )
+
+
+DEFAULT_BUDGET: Final = Budget(
+    turns=200, calls=500, tokens=1_000_000, bytes=64 * 1024 * 1024, seconds=600.0
+)
 """A session's own budget for an agent that names none. Finite, but for money: prices differ."""
 
 
@@ -126,7 +154,12 @@ class Exhausted:
 
 
 class Meter:
-    """What one agent has spent of a budget. `started` and each `now` are readings of one clock."""
+    """What one agent has spent of a budget. `started` and each `now` are readings of one clock.
+
+    A tree of agents has a tree of meters: what a child may spend is set aside in its parent's
+    meter before it starts (`set_aside`), and what it did not spend is given back at its end
+    (`give_back`). So all of them together never have more than the first one had.
+    """
 
     def __init__(self, budget: Budget, *, started: float, price: Price | None = None) -> None:
         self.budget = budget
@@ -134,6 +167,12 @@ class Meter:
         self.calls = 0
         self.tokens = 0
         self.usd = 0.0
+        self.bytes = 0
+        self._started = started
+        self._price = price
+
+    def begin(self, *, started: float, price: Price | None) -> None:
+        """Let the time of the budget begin now, and count money by this price."""
         self._started = started
         self._price = price
 
@@ -154,19 +193,45 @@ class Meter:
         if self._price is not None:
             self.usd += self._price.of(usage)
 
+    def add_bytes(self, size: int) -> None:
+        """Count the bytes of results."""
+        self.bytes += size
+
     def seconds(self, now: float) -> float:
         """Return the seconds since the start."""
         return max(0.0, now - self._started)
 
+    def set_aside(self, wanted: Budget, now: float) -> Budget:
+        """Count a child's budget as spent, and return it: what it wants, within what is left.
+
+        What it leaves open is half of what is left here, and within `DEFAULT_BUDGET`.
+        """
+        left = self.remaining(now)
+        given = wanted.or_else(left.half().at_most(DEFAULT_BUDGET)).at_most(left)
+        self.turns += given.turns or 0
+        self.calls += given.calls or 0
+        self.tokens += given.tokens or 0
+        self.usd += given.usd or 0.0
+        self.bytes += given.bytes or 0
+        return given
+
+    def give_back(self, given: Budget, child: Meter) -> None:
+        """Count what a child has spent in place of what was set aside for it."""
+        self.turns += child.turns - (given.turns or 0)
+        self.calls += child.calls - (given.calls or 0)
+        self.tokens += child.tokens - (given.tokens or 0)
+        self.usd += child.usd - (given.usd or 0.0)
+        self.bytes += child.bytes - (given.bytes or 0)
+
     def remaining(self, now: float) -> Budget:
         """Return what is left, with None where nothing bounds it."""
         budget = self.budget
-        return replace(
-            budget,
-            turns=None if budget.turns is None else max(0, budget.turns - self.turns),
-            calls=None if budget.calls is None else max(0, budget.calls - self.calls),
-            tokens=None if budget.tokens is None else max(0, budget.tokens - self.tokens),
+        return Budget(
+            turns=_left(budget.turns, self.turns),
+            calls=_left(budget.calls, self.calls),
+            tokens=_left(budget.tokens, self.tokens),
             usd=None if budget.usd is None else max(0.0, budget.usd - self.usd),
+            bytes=_left(budget.bytes, self.bytes),
             seconds=None
             if budget.seconds is None
             else max(0.0, budget.seconds - self.seconds(now)),
@@ -185,5 +250,28 @@ class Meter:
 
         Calls are none of them: a model without a call left may still answer.
         """
-        needed = (Resource.TURNS, Resource.TOKENS, Resource.USD, Resource.SECONDS)
+        needed = (
+            Resource.TURNS,
+            Resource.TOKENS,
+            Resource.USD,
+            Resource.BYTES,
+            Resource.SECONDS,
+        )
         return next((spent for item in needed if (spent := self.spent(item, now))), None)
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _least(one: _Number | None, other: _Number | None) -> _Number | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _half(value: int | None) -> int | None:
+    return None if value is None else (value + 1) // 2
+
+
+def _left(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(0, limit - used)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, cast
 
 import anyio
 
@@ -13,12 +13,15 @@ from orchestrator.agents.results import outcome_of
 from orchestrator.agents.view import View
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import AuthorityError, CallFailedError, Delivery, DenyReason
+from orchestrator.core.groups import sole_cause
 from orchestrator.core.outcomes import CallOutcome
 from orchestrator.core.ports import AuditSink, Clock
 
 __all__ = ["Caller"]
 
 _NAME_CHARS_MAX = 256
+SOURCES_MAX: Final = 256
+"""Tools that an answer is said to come from; of more, nobody reads the list."""
 
 
 class Caller:
@@ -29,6 +32,8 @@ class Caller:
         denied: those of them that policy or a person said no to.
         refused: those that the ledger or the budget said no to.
         failed: those that failed, or whose outcome was lost.
+        bytes: bytes of the results that it was handed.
+        sources: `server/tool` of those results, each once; the first ones, where there are many.
     """
 
     def __init__(
@@ -44,6 +49,8 @@ class Caller:
         self.denied = 0
         self.refused = 0
         self.failed = 0
+        self.bytes = 0
+        self.sources: dict[str, None] = {}
         self._view = view
         self._clock = clock
         self._audit = audit
@@ -69,7 +76,7 @@ class Caller:
                 for index, call in enumerate(calls):
                     group.start_soon(make, index, call)
         except BaseExceptionGroup as several:  # ours, or a cancellation: never a call's failure
-            raise _sole_cause(several) from None
+            raise sole_cause(several) from None
         return tuple(results[index] for index in range(len(calls)))
 
     def refuse(self, call: Call, message: str) -> CallResult:
@@ -111,6 +118,10 @@ class Caller:
         self.refused += outcome is CallOutcome.REFUSED
         self.failed += outcome in (CallOutcome.FAILED, CallOutcome.LOST)
         error, content = result.error, result.content
+        if content is not None:
+            self.bytes += sum(map(_size, content.blocks))
+            if len(self.sources) < SOURCES_MAX:
+                self.sources[f"{content.origin.server}/{content.origin.name}"] = None
         refusal = error if isinstance(error, AuthorityError) else None
         delivery = Delivery.ANSWERED
         if isinstance(error, AuthorityError | CallFailedError):
@@ -133,6 +144,17 @@ class Caller:
         )
 
 
+def _size(block: Mapping[str, object]) -> int:
+    """Return the characters of a block's texts, the ones of an embedded resource included."""
+    size = 0
+    for value in block.values():
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, Mapping):
+            size += _size(cast("Mapping[str, object]", value))
+    return size
+
+
 def _interrupted(server: str) -> CallFailedError:
     """What stands for a call that was cancelled under way: nobody knows what became of it."""
     return CallFailedError(
@@ -150,13 +172,3 @@ def _shown(call: Call) -> tuple[str, str]:
         safe_line(call.server, chars_max=_NAME_CHARS_MAX),
         safe_line(call.tool, chars_max=_NAME_CHARS_MAX),
     )
-
-
-def _sole_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return what is inside a group of one, however deep; else the group."""
-    if len(group.exceptions) > 1:
-        return group
-    cause = next(iter(group.exceptions))
-    if isinstance(cause, BaseExceptionGroup):
-        return _sole_cause(cast("BaseExceptionGroup[BaseException]", cause))
-    return cause

@@ -5,7 +5,7 @@ It knows the library's messages, and no provider, no address and no credential.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
@@ -28,11 +28,13 @@ from pydantic_ai.tools import ToolDefinition
 from orchestrator.agents.bridge_errors import failure_of, may_try_again
 from orchestrator.agents.errors import ModelError
 from orchestrator.agents.limits import AgentLimits
+from orchestrator.agents.mailbox import Message
 from orchestrator.agents.model import Call, CallResult, RequestGate, ToolSpec, Turn, Usage
 from orchestrator.agents.rendering import (
     INSTRUCTIONS,
     described,
     render_error,
+    render_message,
     render_result,
     shown_schema,
 )
@@ -65,6 +67,7 @@ class Exchange:
         model: LibraryModel,
         provider: str,
         prompt: str,
+        mail: Callable[[], Sequence[Message]],
         tools: Sequence[ToolSpec],
         gate: RequestGate,
         ids: IdSource,
@@ -74,6 +77,7 @@ class Exchange:
         self._model = model
         self._provider = provider
         self._gate = gate
+        self._mail = mail
         self._ids = ids
         self._bounds = bounds
         self._stream = stream
@@ -98,13 +102,14 @@ class Exchange:
         """Send the results, ask for the next turn, and wait for the whole of it."""
         if self._asked:
             self._messages.append(self._reply(results))
+        self._read_mail()
         response = await self._ask()
         self._check(response)
         self._messages.append(response)
         self._asked = tuple(self._understood(part) for part in response.tool_calls)
         usage = self._usage(response)
         if not self._asked:
-            return Turn(answer=response.text, done=True, usage=usage)
+            return Turn(answer=response.text, done=True, open=True, usage=usage)
         calls = tuple(asked.call for asked in self._asked if asked.call is not None)
         return Turn(
             calls=calls,
@@ -112,6 +117,19 @@ class Exchange:
             answer=response.text,
             usage=usage,
         )
+
+    def _read_mail(self) -> None:
+        """Put what was written to the agent behind everything else."""
+        texts = [
+            render_message(
+                message, boundary=self._ids.new, bytes_max=self._bounds.context_text_bytes_max
+            )
+            for message in self._mail()
+        ]
+        if texts:
+            self._chars += sum(map(len, texts))
+            parts = [UserPromptPart(text) for text in texts]
+            self._messages.append(ModelRequest(parts=parts, instructions=INSTRUCTIONS))
 
     async def _ask(self) -> ModelResponse:
         attempt = 0

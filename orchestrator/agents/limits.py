@@ -39,3 +39,15 @@ class AgentLimits:
     """The wait before the second request, where the provider names none; doubled for each further."""
     retry_seconds_max: float = 30.0
     """The longest wait that a provider may ask for; with more, the agent fails instead."""
+    inbox_messages_max: int = 100
+    """Messages that an agent has not read yet: more than that it would not make use of."""
+    message_bytes_max: int = 64 * 1024
+    """One message to an agent, and one question of it: a file is the place for more."""
+    tasks_queued_max: int = 100
+    """Tasks that wait for a persistent agent; each keeps its prompt."""
+    history_tasks_max: int = 20
+    """Earlier tasks of a persistent agent that its model is told of; older ones are left out."""
+    history_bytes_max: int = 32 * 1024
+    """One earlier answer in a model's request; more is cut, and marked as cut."""
+    answer_retries_max: int = 2
+    """Times that a model may mend an answer that does not fit its schema."""

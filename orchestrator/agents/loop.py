@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
@@ -26,6 +26,7 @@ from orchestrator.agents.calling import Caller
 from orchestrator.agents.errors import ModelError
 from orchestrator.agents.events import AgentEnded, AgentEvent, AgentNoted, AgentStarted, TurnEnded
 from orchestrator.agents.limits import AgentLimits
+from orchestrator.agents.mailbox import Mailbox, Message
 from orchestrator.agents.model import (
     RECIPE_PROVIDER,
     AgentTask,
@@ -36,6 +37,7 @@ from orchestrator.agents.model import (
     Turn,
 )
 from orchestrator.agents.results import AgentResult, status_of
+from orchestrator.agents.structured import AnswerShape, UnfitAnswerError, any_answer
 from orchestrator.agents.view import View
 from orchestrator.core.errors import AuthorityError, DenyReason, RemitError
 from orchestrator.core.limits import OrchestratorLimits
@@ -63,6 +65,8 @@ async def run_agent(
     limits: OrchestratorLimits = _LIMITS,
     bounds: AgentLimits = _BOUNDS,
     prices: Mapping[str, Price] = _PRICES,
+    meter: Meter | None = None,
+    shape: AnswerShape[object] = any_answer,
 ) -> AgentResult:
     """Run one agent to its end and return what became of it.
 
@@ -71,17 +75,25 @@ async def run_agent(
     of its own authority, after which no request to the model is made (`gate` is asked right
     before each). Where the budget has no room for a call, it is refused with `BUDGET_SPENT` and
     the model has one more turn to answer with what it has. What `budget` leaves open is taken
-    from `DEFAULT_BUDGET`. A cancellation from outside is told (`AgentEnded`, audit) and goes on.
+    from `DEFAULT_BUDGET`. An answer that does not fit `shape` goes back to the model a bounded
+    number of times. `meter` counts, where the agent is one of a tree. A cancellation from outside
+    is told (`AgentEnded`, audit) and goes on.
 
     Raises:
         ConfigError: the budget bounds money and `prices` does not know the model (nothing ran).
     """
-    filled = budget.or_else(DEFAULT_BUDGET)
+    filled = budget.or_else(DEFAULT_BUDGET) if meter is None else meter.budget
+    price = price_of(model, filled, prices)
+    if meter is None:
+        meter = Meter(filled, started=clock.now())
+    meter.begin(started=clock.now(), price=price)
     run = _Run(
         model=model,
         view=view,
         task=task,
-        meter=Meter(filled, started=clock.now(), price=price_of(model, filled, prices)),
+        meter=meter,
+        shape=shape,
+        corrections=Mailbox(bounds),
         caller=Caller(
             view, clock=clock, audit=audit, emit=emit, parallel_max=limits.calls_parallel_max
         ),
@@ -131,6 +143,8 @@ class _Run:
     view: View
     task: AgentTask
     meter: Meter
+    shape: AnswerShape[object]
+    corrections: Mailbox
     caller: Caller
     clock: Clock
     telemetry: Telemetry
@@ -138,6 +152,7 @@ class _Run:
     gate: RequestGate
     bounds: AgentLimits
     malformed: int = 0
+    unfit: int = 0
     said: object = None
 
     async def within_its_time(self) -> _End:
@@ -164,12 +179,19 @@ class _Run:
             failed=self.caller.failed,
             turns=self.meter.turns,
             tokens=self.meter.tokens,
+            usd=self.meter.usd,
+            bytes=self.meter.bytes,
             seconds=self.meter.seconds(self.clock.now()),
+            sources=tuple(self.caller.sources),
         )
 
+    def _mail(self) -> Sequence[Message]:
+        return (*self.corrections.take(), *self.task.mail())
+
     async def _converse(self) -> _End:
+        task = replace(self.task, mail=self._mail, returns=self.shape.schema)
         try:
-            async with self.model.converse(self.task, self.view.tools, self.gate) as conversation:
+            async with self.model.converse(task, self.view.tools, self.gate) as conversation:
                 return await self._turns(conversation)
         except RemitError as error:
             return _End(status=status_of(error), answer=self._last_words(), error=error)
@@ -183,11 +205,17 @@ class _Run:
                 return self._out_of(no_calls or spent)
             turn = await self._turn(conversation, results)
             if turn.done:
-                return self._answered(turn, no_calls)
+                end = self._answered(turn, no_calls)
+                if end is not None:
+                    return end
+                results = ()
+                continue
             if no_calls is not None:
                 return self._out_of(no_calls)
             granted = self.meter.take_calls(len(turn.calls))
+            before = self.caller.bytes
             results = await self.caller.make(turn.calls[:granted])
+            self.meter.add_bytes(self.caller.bytes - before)
             over = next((error for item in results if (error := _agent_over(item))), None)
             if over is not None:
                 return _End(status=RunStatus.CANCELLED, answer=self._last_words(), error=over)
@@ -243,8 +271,18 @@ class _Run:
                 span.fail(error.code)
                 raise
 
-    def _answered(self, turn: Turn, no_calls: Exhausted | None) -> _End:
-        answer = self._plain(turn.answer)
+    def _answered(self, turn: Turn, no_calls: Exhausted | None) -> _End | None:
+        """Return the end that an answer is; None if the model is to mend it first."""
+        try:
+            answer = self._plain(self.shape.plain(turn.answer))
+            self.shape.read(answer)
+        except UnfitAnswerError as error:
+            self.unfit += 1
+            if not turn.open or self.unfit > self.bounds.answer_retries_max:
+                return _End(status=RunStatus.FAILED, answer=self._last_words(), error=error)
+            told = f"Your answer is not of the type that was asked for: {error.why}. Answer again."
+            self.corrections.put(Message(text=told))
+            return None
         if no_calls is None:
             return _End(status=RunStatus.OK, answer=answer)
         return _End(status=RunStatus.FAILED, answer=answer, error=no_calls.error())

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from orchestrator.agents.mailbox import Message, no_mail
 from orchestrator.core.calls import Call, ToolSpec
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import RemitError
@@ -17,6 +18,7 @@ __all__ = [
     "Call",
     "CallResult",
     "Conversation",
+    "Earlier",
     "Model",
     "Note",
     "RequestGate",
@@ -73,7 +75,8 @@ class Turn:
     """One step of a model: calls to make (side by side), or the answer. `done` ends the agent.
 
     `malformed` counts calls that could not be understood; the model is told of them in its next
-    turn. `answer` without `done` is what it said beside its calls.
+    turn. `answer` without `done` is what it said beside its calls. `open` tells of an answer that
+    the exchange can go on after: the model may be told what is wrong with it.
     """
 
     calls: tuple[Call, ...] = ()
@@ -81,16 +84,33 @@ class Turn:
     notes: tuple[str, ...] = ()
     answer: object = None
     done: bool = False
+    open: bool = False
     usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """A task that a persistent agent had before, and its answer: its own words, so untrusted."""
+
+    prompt: str
+    answer: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTask:
-    """What an agent is asked to do. `inputs` are other agents' results by name: untrusted."""
+    """What an agent is asked to do. `inputs` are other agents' results by name: untrusted.
+
+    `history` are its earlier tasks, the oldest first. `mail` returns the messages that came since
+    it was asked last; a model asks before each turn. `returns` is the JSON Schema of the answer,
+    where there is one.
+    """
 
     agent: str
     prompt: str
     inputs: Mapping[str, object] = field(default_factory=dict[str, object])
+    history: tuple[Earlier, ...] = ()
+    mail: Callable[[], Sequence[Message]] = no_mail
+    returns: Mapping[str, object] | None = None
 
 
 class Conversation(Protocol):

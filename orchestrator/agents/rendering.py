@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, cast
 
+from orchestrator.agents.limits import AgentLimits
+from orchestrator.agents.mailbox import Message
 from orchestrator.agents.model import AgentTask
 from orchestrator.core.calls import ToolSpec
 from orchestrator.core.content import AUTHORITY, TRUST, UntrustedContent
@@ -21,6 +23,7 @@ __all__ = [
     "INSTRUCTIONS",
     "described",
     "render_error",
+    "render_message",
     "render_result",
     "render_task",
     "shown_schema",
@@ -40,16 +43,39 @@ INSTRUCTIONS: Final = (
 
 _IMITATION: Final = re.compile(r"<(?=[\s/]*untrusted)", re.IGNORECASE)
 _NAME_CHARS_MAX: Final = 256
+_BOUNDS: Final = AgentLimits()
 
 
-def render_task(task: AgentTask, *, boundary: Callable[[], str], bytes_max: int) -> str:
-    """Return the prompt, with each input as an untrusted block of at most `bytes_max` bytes."""
-    blocks = [task.prompt]
+def render_task(
+    task: AgentTask, *, boundary: Callable[[], str], bytes_max: int, bounds: AgentLimits = _BOUNDS
+) -> str:
+    """Return the prompt, with each input as an untrusted block of at most `bytes_max` bytes.
+
+    Earlier tasks stand before it, each with its answer as an untrusted block; the schema of the
+    answer after it.
+    """
+    blocks: list[str] = []
+    for number, earlier in enumerate(task.history[-bounds.history_tasks_max :], 1):
+        blocks.append(f"Task {number}, done earlier:\n{earlier.prompt}")
+        attributes = {"kind": "answer", "name": f"task {number}"}
+        text = _as_text(earlier.answer)
+        blocks.append(_block(text, attributes, boundary(), bounds.history_bytes_max, cut=False))
+    blocks.append(f"Your task now:\n{task.prompt}" if blocks else task.prompt)
     for name, value in task.inputs.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         attributes = {"kind": "input", "name": name}
-        blocks.append(_block(text, attributes, boundary(), bytes_max, cut=False))
+        blocks.append(_block(_as_text(value), attributes, boundary(), bytes_max, cut=False))
+    if task.returns is not None:
+        schema = json.dumps(task.returns, ensure_ascii=False)
+        blocks.append(f"Answer with JSON alone, without any other text, of this schema:\n{schema}")
     return "\n\n".join(blocks)
+
+
+def render_message(message: Message, *, boundary: Callable[[], str], bytes_max: int) -> str:
+    """Return a message for an agent at work; what another agent wrote as an untrusted block."""
+    if not message.sender:
+        return message.text
+    attributes = {"kind": "message", "name": message.sender}
+    return _block(message.text, attributes, boundary(), bytes_max, cut=False)
 
 
 def render_result(content: UntrustedContent, *, boundary: str, bytes_max: int) -> str:
@@ -110,6 +136,10 @@ def _clean(value: object) -> object:
             return shown_schema(cast("Mapping[str, object]", value))
         case _:
             return value
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _texts(content: UntrustedContent) -> Iterable[str]:

@@ -27,7 +27,11 @@ class AgentResult:
         refused: calls that the ledger or the budget said no to.
         failed: calls that failed, or whose outcome was lost.
         turns: turns of the model.
-        tokens: tokens of all turns.
+        tokens: tokens of all turns, those of the agents below it included.
+        usd: what they cost in US dollars, where the model's price is known.
+        bytes: bytes of results.
+        sources: what it has read of: `server/tool`, each once. Whatever it answers may come from
+            there.
         seconds: from start to end.
     """
 
@@ -41,7 +45,10 @@ class AgentResult:
     failed: int = 0
     turns: int = 0
     tokens: int = 0
+    usd: float = 0.0
+    bytes: int = 0
     seconds: float = 0.0
+    sources: tuple[str, ...] = ()
 
 
 _AGENT_OVER: Final = frozenset(

@@ -4,31 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import assert_never
 
 from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import Capability, CapabilityTable, Row
 from orchestrator.core.calls import ToolSpec
-from orchestrator.core.capability import CapabilityRef
+from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from policies import Effect, Operation, PolicySet, Principal, Resource, Verdict
-from policies.patterns import NamePattern
+from policies.limits import PolicyLimits
+from policies.patterns import Matcher, NamePattern, matcher_of, parse_uri_pattern
 
 __all__ = ["Ancestor", "Grant", "Offer", "attenuate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a parent hands to a child, by `server/pattern`. It only narrows; None leaves the policy alone.
+    """What a parent hands to a child. It only narrows; None leaves the policy alone.
 
-    Patterns are those of the policy language: exact names, `*`, `{a,b}`. `delegate` is what the
-    child may hand on in its turn; None is the same as `tools`.
+    `tools`, `prompts` and `delegate` are `server/pattern`: exact names, `*`, `{a,b}`, as in the
+    policy language. `resources` are patterns of URIs, with `**` across segments. `delegate` is what
+    the child may hand on in its turn; None is the same as `tools`. Lists are taken for tuples.
     """
 
-    tools: tuple[str, ...] | None = None
-    delegate: tuple[str, ...] | None = None
+    tools: Sequence[str] | None = None
+    delegate: Sequence[str] | None = None
+    resources: Sequence[str] | None = None
+    prompts: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tools", "delegate", "resources", "prompts"):
+            given: Sequence[str] | None = getattr(self, name)
+            if isinstance(given, str):
+                message = f"{name} of a grant is a list of patterns, not a text"
+                raise TypeError(message)
+            if given is not None:
+                object.__setattr__(self, name, tuple(given))
 
     def admits(self, ref: CapabilityRef) -> bool:
         """True if the grant does not leave this capability out."""
-        return self.tools is None or _named(ref, self.tools)
+        match ref.kind:
+            case CapabilityKind.TOOL:
+                return self.tools is None or _named(ref, self.tools)
+            case CapabilityKind.PROMPT:
+                return self.prompts is None or _named(ref, self.prompts)
+            case CapabilityKind.RESOURCE | CapabilityKind.RESOURCE_TEMPLATE:
+                return self.resources is None or _matches_uri(ref.name, self.resources)
+            case _:
+                assert_never(ref.kind)
 
     def delegates(self, ref: CapabilityRef) -> bool:
         """True if the grant does not keep this capability from being handed on."""
@@ -106,6 +129,16 @@ def _named(ref: CapabilityRef, entries: Iterable[str]) -> bool:
         if server == ref.server and NamePattern.parse(pattern).matches(ref.name):
             return True
     return False
+
+
+def _matches_uri(uri: str, patterns: Iterable[str]) -> bool:
+    # a URI that two programs could read differently has no value, and so is never meant
+    return any(_uri_matcher(pattern)(uri) is True for pattern in patterns)
+
+
+@lru_cache(maxsize=1024)  # of patterns in grants; each is compiled once
+def _uri_matcher(pattern: str) -> Matcher:
+    return matcher_of(parse_uri_pattern(pattern, PolicyLimits()))
 
 
 def _delegable(verdict: Verdict) -> bool:

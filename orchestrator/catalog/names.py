@@ -30,7 +30,9 @@ BUILTIN_NAMES: Final = frozenset(
         "mcp_select_tool",
         "message",
         "read_resource",
+        "read_result",
         "spawn",
+        "spawn_subagent",
     }
 )
 """Names of the built-in tools. A server called `select` with a tool `tool` cannot have one."""

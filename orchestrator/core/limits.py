@@ -21,6 +21,16 @@ class OrchestratorLimits:
     """Live agents of one session."""
     depth_max: int = 4
     """Agents below one another."""
+    children_max: int = 16
+    """Live children of one agent: a model that wants more has misunderstood its task."""
+    descendants_max: int = 64
+    """Agents that were ever made below one agent of the session, live or not."""
+    spawned_parallel_max: int = 16
+    """Agents made by agents that work at the same time, in one session."""
+    asks_max: int = 1_000
+    """Questions to people that are open at the same time; each holds a call."""
+    consents_max: int = 1_000
+    """Answers that hold for the rest of a session; then each further one holds once."""
     calls_parallel_max: int = 16
     """Calls of one turn of one agent at the same time."""
     call_seconds_max: float = 120.0

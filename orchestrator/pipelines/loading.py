@@ -283,7 +283,7 @@ def _budget(table: Table) -> Budget:
     budget = table.optional("budget")
     if budget is None:
         return Budget()
-    budget.only(("turns", "calls", "tokens", "usd", "seconds"))
+    budget.only(("turns", "calls", "tokens", "usd", "bytes", "seconds"))
     for name in budget:
         if budget.number(name) < 0:
             raise budget.error(f"{name} of a budget cannot be negative", name)
@@ -292,6 +292,7 @@ def _budget(table: Table) -> Budget:
         calls=budget.integer("calls", None),
         tokens=budget.integer("tokens", None),
         usd=budget.number("usd", None),
+        bytes=budget.integer("bytes", None),
         seconds=budget.number("seconds", None),
     )
 

@@ -150,6 +150,7 @@ def _budget_json(budget: Budget) -> dict[str, float]:
         Resource.CALLS.value: budget.calls,
         Resource.TOKENS.value: budget.tokens,
         Resource.USD.value: budget.usd,
+        Resource.BYTES.value: budget.bytes,
         Resource.SECONDS.value: budget.seconds,
     }
     return {name: value for name, value in values.items() if value is not None}

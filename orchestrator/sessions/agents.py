@@ -1,18 +1,23 @@
-"""A subagent that is started once: its cell, its snapshot, its run, its end. It decides nothing."""
+"""Subagents: their cell, their snapshot, their budget, and one run of them. They decide nothing."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast, overload
 
 import anyio
+import anyio.lowlevel
 
-from orchestrator.agents.budget import Budget, Price
+from orchestrator.agents.budget import Budget, Meter, Price, price_of
+from orchestrator.agents.lifecycle import TaskStep
 from orchestrator.agents.loop import run_agent
-from orchestrator.agents.model import AgentTask, Model
+from orchestrator.agents.mailbox import Mailbox
+from orchestrator.agents.model import AgentTask, Earlier, Model
 from orchestrator.agents.results import AgentResult
-from orchestrator.authority.admission import Ancestor
+from orchestrator.agents.structured import AnswerShape, answer_shape, any_answer
+from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
 from orchestrator.broker import AgentView, Broker
@@ -20,9 +25,24 @@ from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
+from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.ports import SessionPorts
+from orchestrator.sessions.tasks import Task, TaskOrder
 
-__all__ = ["AgentFlight", "OneOffSubagent"]
+__all__ = [
+    "AgentFlight",
+    "AgentHome",
+    "AgentPlan",
+    "BackgroundWork",
+    "OneOffSubagent",
+    "Subagent",
+    "agent_cell",
+]
+
+T = TypeVar("T")
+
+BackgroundWork = Callable[[], Coroutine[Any, Any, None]]
+"""What a session runs in its task group; it raises nothing."""
 
 
 class AgentFlight:
@@ -43,26 +63,56 @@ class AgentFlight:
         self._scope.cancel()
 
 
-@dataclass(kw_only=True)
-class OneOffSubagent:
-    """A child that works once. Made by `ParentSession.subagent`; holds no client.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentHome:
+    """What a session has for all of its agents. `in_background` starts a task of the session's."""
 
-    Its view is admitted when it is made: what is added later is never in it (I7). `lineage` are the
-    agents that its own children would descend from, itself the last.
-    """
-
-    id: AgentId
-    model: Model
-    budget: Budget
-    table: CapabilityTable | None
-    cell: Cell
     ledger: Ledger
     broker: Broker
     ports: SessionPorts
     limits: OrchestratorLimits
+    prices: Mapping[str, Price]
+    desk: AskDesk
+    in_background: Callable[[BackgroundWork], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlan:
+    """Who an agent is, and what it was given; what is kept of it when it is to be made again."""
+
+    id: AgentId
+    role: str
+    model: Model
+    grant: Grant
+    budget: Budget
+
+
+@dataclass(kw_only=True)
+class Subagent:
+    """A child that acts. Made by a session; holds no client.
+
+    Its view is admitted when it is made: what is added later is never in it (I7). `lineage` are the
+    agents that its own children would descend from, itself the last. `meter` counts what it and
+    all below it spend; `give_back` returns the rest to whoever it came from.
+    """
+
+    plan: AgentPlan
+    table: CapabilityTable | None
+    cell: Cell
+    home: AgentHome
+    meter: Meter
+    give_back: Callable[[], None]
     lineage: tuple[Ancestor, ...] = ()
-    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
-    _started: bool = False
+
+    @property
+    def id(self) -> AgentId:
+        """Its path below the session."""
+        return self.plan.id
+
+    @property
+    def model(self) -> Model:
+        """Where its turns come from."""
+        return self.plan.model
 
     @property
     def snapshot(self) -> CapabilitySnapshot | None:
@@ -75,8 +125,88 @@ class OneOffSubagent:
     def view(self) -> AgentView:
         """The agent's side of the broker."""
         return AgentView(
-            agent=self.id, cell=self.cell, snapshot=self.snapshot, road=self.broker.call
+            agent=self.id, cell=self.cell, snapshot=self.snapshot, road=self.home.broker.call
         )
+
+    def cancel(self) -> None:
+        """Take the agent's authority back and stop it, and all below it."""
+        self.home.ledger.revoke(self.cell, DenyReason.AGENT_CANCELLED)
+
+    def close(self) -> None:
+        """End its authority; what it started ends with it. Idempotent."""
+        self.home.ledger.revoke(self.cell, DenyReason.AGENT_CLOSED)
+
+    def check_budget(self) -> None:
+        """Raise ConfigError if it has a budget in money, and its model's price is not known."""
+        price_of(self.model, self.meter.budget, self.home.prices)
+
+    async def work(
+        self,
+        order: TaskOrder,
+        *,
+        meter: Meter,
+        mail: Mailbox,
+        history: tuple[Earlier, ...] = (),
+        on_scope: Callable[[anyio.CancelScope], None] | None = None,
+    ) -> AgentResult:
+        """Run once, and return what became of it, whatever stopped it; the true cause is in it.
+
+        A cancellation from outside goes on. `on_scope` is handed what stops this run alone.
+        """
+        result: AgentResult | None = None
+        reason: DenyReason | None = None
+        with anyio.CancelScope() as scope:
+            flight = AgentFlight(cell=self.cell, scope=scope)
+            self.home.ledger.depart(flight)
+            left = self.cell.lease_until - self.home.ports.clock.now()
+            scope.deadline = anyio.current_time() + max(left, 0.0)
+            if self.cell.reason is not None:  # it ended before it began
+                scope.cancel()
+            if on_scope is not None:
+                on_scope(scope)
+            try:
+                view = self.view
+                result = await run_agent(
+                    self.model,
+                    view,
+                    AgentTask(
+                        agent=self.id,
+                        prompt=order.prompt,
+                        inputs=order.inputs,
+                        history=history,
+                        mail=mail.take,
+                    ),
+                    meter.budget,
+                    clock=self.home.ports.clock,
+                    telemetry=self.home.ports.telemetry,
+                    audit=self.home.ports.audit,
+                    emit=self.home.ports.emit,
+                    gate=view.require,
+                    limits=self.home.limits,
+                    prices=self.home.prices,
+                    meter=meter,
+                    shape=order.shape,
+                )
+            finally:
+                if self.home.ports.clock.now() >= self.cell.lease_until:
+                    self.home.ledger.revoke(self.cell, DenyReason.LEASE_OVER)
+                reason = self.cell.reason
+                self.home.ledger.arrive(flight)
+        if result is not None:
+            return result
+        cause = reason or DenyReason.AGENT_CANCELLED
+        error = AuthorityError(
+            f"agent {self.id!r} was stopped: {cause.value.replace('_', ' ')}", reason=cause
+        )
+        return AgentResult(agent=self.id, status=RunStatus.CANCELLED, error=error)
+
+
+@dataclass(kw_only=True)
+class OneOffSubagent(Subagent):
+    """A child that works once: `run` waits for it, `start` does not."""
+
+    _task: Task[Any] | None = field(default=None, init=False)
+    _started: bool = field(default=False, init=False)
 
     async def run(self, prompt: str, inputs: Mapping[str, object] | None = None) -> AgentResult:
         """Work until there is an answer, and return what became of it. Then its authority ends.
@@ -87,59 +217,122 @@ class OneOffSubagent:
         Raises:
             ConfigError: it was started before, or its budget cannot be kept.
         """
+        self._start_once()
+        return await self._whole(
+            TaskOrder(prompt=prompt, inputs=inputs or {}, shape=any_answer), Mailbox(), None
+        )
+
+    @overload
+    async def start(
+        self, prompt: str, *, inputs: Mapping[str, object] | None = None, returns: None = None
+    ) -> Task[object]: ...
+
+    @overload
+    async def start(
+        self, prompt: str, *, inputs: Mapping[str, object] | None = None, returns: type[T]
+    ) -> Task[T]: ...
+
+    @overload
+    async def start(
+        self,
+        prompt: str,
+        *,
+        inputs: Mapping[str, object] | None = None,
+        returns: Mapping[str, object],
+    ) -> Task[object]: ...
+
+    async def start(
+        self,
+        prompt: str,
+        *,
+        inputs: Mapping[str, object] | None = None,
+        returns: type[T] | Mapping[str, object] | None = None,
+    ) -> Task[Any]:
+        """Work in the background, and return the task at once.
+
+        `returns` is what the answer has to be: a type that pydantic knows, or a JSON Schema.
+
+        Raises:
+            ConfigError: it was started before, its budget cannot be kept, no answer can be of this
+                type, or the session does not run.
+        """
+        order = TaskOrder(prompt=prompt, inputs=inputs or {}, shape=shape_of(returns))
+        self.check_budget()
+        self._start_once()
+        task: Task[Any] = Task(
+            number=1, agent=self.id, order=order, desk=self.home.desk, on_change=_unheard
+        )
+        self._task = task
+        self.home.in_background(Background(task, self._in_task).run)
+        await anyio.lowlevel.checkpoint()
+        return task
+
+    async def _in_task(self, task: Task[Any]) -> AgentResult:
+        return await self._whole(task.order, task.mail, task.enter)
+
+    async def _whole(
+        self,
+        order: TaskOrder,
+        mail: Mailbox,
+        on_scope: Callable[[anyio.CancelScope], None] | None,
+    ) -> AgentResult:
+        try:
+            return await self.work(order, meter=self.meter, mail=mail, on_scope=on_scope)
+        finally:
+            self.close()
+            self.give_back()
+            self.home.desk.forget(self.id)
+
+    def _start_once(self) -> None:
         if self._started:
             raise ConfigError(
                 f"agent {self.id!r} works once, and has", code="E-AGENT-STARTED", fix="make another"
             )
         self._started = True
-        result: AgentResult | None = None
-        reason: DenyReason | None = None
-        with anyio.CancelScope() as scope:
-            flight = AgentFlight(cell=self.cell, scope=scope)
-            self.ledger.depart(flight)
-            left = self.cell.lease_until - self.ports.clock.now()
-            scope.deadline = anyio.current_time() + max(left, 0.0)
-            reason = flight.lapsed()
-            if reason is not None:  # it ended before it began
-                scope.cancel()
-            try:
-                view = self.view
-                result = await run_agent(
-                    self.model,
-                    view,
-                    AgentTask(agent=self.id, prompt=prompt, inputs=inputs or {}),
-                    self.budget,
-                    clock=self.ports.clock,
-                    telemetry=self.ports.telemetry,
-                    audit=self.ports.audit,
-                    emit=self.ports.emit,
-                    gate=view.require,
-                    limits=self.limits,
-                    prices=self.prices,
-                )
-            finally:
-                if self.ports.clock.now() >= self.cell.lease_until:
-                    self.ledger.revoke(self.cell, DenyReason.LEASE_OVER)
-                reason = self.cell.reason
-                self.ledger.arrive(flight)
-                self.close()
-        if result is not None:
-            return result
-        cause = reason or DenyReason.AGENT_CANCELLED
-        error = AuthorityError(
-            f"agent {self.id!r} was stopped: {cause.value.replace('_', ' ')}", reason=cause
-        )
-        return AgentResult(agent=self.id, status=RunStatus.CANCELLED, error=error)
 
-    def cancel(self) -> None:
-        """Take the agent's authority back and stop it, and all below it."""
-        self.ledger.revoke(self.cell, DenyReason.AGENT_CANCELLED)
 
-    def close(self) -> None:
-        """End its authority; what it started ends with it. Idempotent."""
-        self.ledger.revoke(self.cell, DenyReason.AGENT_CLOSED)
+@dataclass(frozen=True, slots=True)
+class Background(Generic[T]):
+    """A task with the work that it is, for a task group: nothing that goes wrong in it ends others."""
+
+    task: Task[T]
+    work: Callable[[Task[T]], Awaitable[AgentResult]]
+
+    async def run(self) -> None:
+        """Do the work, and settle the task whatever happens."""
+        task = self.task
+        if task.is_over:  # it was given up before it began
+            return
+        settled = False
+        try:
+            task.step(TaskStep.BEGIN)
+            task.settle(await self.work(task))
+            settled = True
+        except Exception as error:  # noqa: BLE001 - whoever waits for the task is told
+            settled = True
+            task.break_off(error)
+        finally:
+            if not settled:  # cancelled from outside: the session ends
+                task.settle(stopped(task.agent))
+
+
+def stopped(agent: AgentId) -> AgentResult:
+    """Return the result of an agent whose session ended under it."""
+    error = AuthorityError(
+        f"agent {agent!r} was stopped: session closed", reason=DenyReason.SESSION_CLOSED
+    )
+    return AgentResult(agent=agent, status=RunStatus.CANCELLED, error=error)
+
+
+def shape_of(returns: type[Any] | Mapping[str, object] | None) -> AnswerShape[object]:
+    """Return the shape of what was asked for. Raises ConfigError if no answer can be of it."""
+    return any_answer if returns is None else cast("AnswerShape[object]", answer_shape(returns))
 
 
 def agent_cell(ledger: Ledger, agent: AgentId, under: Cell, lease_until: float = math.inf) -> Cell:
     """Open the cell of an agent. Raises AuthorityError if what it stands under has ended."""
     return ledger.open(CellKind.AGENT, agent, under=under, lease_until=lease_until)
+
+
+def _unheard(task: Task[Any]) -> None:
+    """Keep no record: an agent that works once has none."""

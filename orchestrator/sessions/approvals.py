@@ -172,7 +172,7 @@ class PendingApprovalError(RemitError):
 
     Attributes:
         items: each with its state: pending, changed or rejected.
-        approvals: `NAME@DIGEST` of each, as `open_session` takes them.
+        approvals: `NAME@DIGEST` of each, as `ParentSession.open` takes them.
         flags: the options that would approve all of them, where nobody can be asked.
     """
 

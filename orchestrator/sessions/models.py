@@ -9,7 +9,7 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError
 from orchestrator.sessions.ports import RandomIds
 
-__all__ = ["language_model"]
+__all__ = ["language_model", "model_of"]
 
 
 def language_model(name: str) -> Model:
@@ -22,6 +22,11 @@ def language_model(name: str) -> Model:
     if name.partition(":")[0] == RECIPE_PROVIDER:
         raise _no_recipe(name)
     return resolve_model(name, recipes=_no_recipe_file, ids=RandomIds())
+
+
+def model_of(model: Model | str) -> Model:
+    """Return a model as it is, and the language model that a text names. Raises ConfigError."""
+    return language_model(model) if isinstance(model, str) else model
 
 
 def _no_recipe_file(file: str) -> RecipeSource:

@@ -11,7 +11,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Self
 
+from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.events import AgentEvent
 from orchestrator.audit.key import digest_arguments, load_or_create_key
 from orchestrator.audit.log import AuditLog
@@ -23,7 +25,7 @@ from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.core.ports import Approver
-from orchestrator.sessions import consent
+from orchestrator.sessions import consent, parent
 from orchestrator.sessions.admitting import admit_servers
 from orchestrator.sessions.approvals import ApprovalStore, Item, Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers
@@ -34,112 +36,115 @@ from orchestrator.sessions.entries import (
     refuse_isolation,
     server_item,
 )
-from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
 from orchestrator.sessions.projects import output_folder, project_of
+from orchestrator.sessions.records import AgentRecords, MemoryRecords, SqliteRecords
 from orchestrator.sessions.state import StatePaths
 from orchestrator.telemetry.setup import installed_telemetry
 from policies import ASK_ALL, PolicySet
 
-__all__ = ["open_session"]
+__all__ = ["ParentSession"]
 
 _UNUSABLE = frozenset({EntryState.DISABLED, EntryState.UNSUPPORTED})
 """What other clients' files hold by design; only who asks for such an entry is told of it."""
 
 
-@asynccontextmanager
-async def open_session(
-    *,
-    servers: Path | str,
-    only: Collection[str] | None = None,
-    policy: PolicySet | Path | str | Sequence[Path | str] = ASK_ALL,
-    parameters: Mapping[str, str] | None = None,
-    project: Path | str | None = None,
-    approve: Collection[str] = (),
-    allow_variables: Collection[str] = (),
-    approver: Approver | None = None,
-    confirm: consent.Confirm | None = None,
-    on_event: Callable[[AgentEvent], None] | None = None,
-    audit: Path | str | None = None,
-    out: Path | str | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> AsyncGenerator[ParentSession]:
-    """Open a session whose servers are approved, connected and pinned; close it with the block.
+class ParentSession(parent.ParentSession):
+    """One session, opened for a program: `async with ParentSession.open(…) as session`."""
 
-    Args:
-        servers: the servers file of a project.
-        only: the labels of the servers to start. By default all that can be used: disabled ones,
-            and those with a transport that is not supported, are left out.
-        policy: policy files, together, or a set that the program has made. By default every call
-            asks a person. Files must be approved; a program's own set is its own word.
-        parameters: what `${NAME}` stands for in policy files.
-        project: the folder that approvals belong to; by default what `remit run` would take.
-        approve: `NAME@DIGEST`, as with `--approve`, for this session only.
-        allow_variables: variables of the environment that the servers file may use.
-        approver: asks about calls that a rule asks about; without one such a call is refused.
-        confirm: asks about what is not approved yet; a yes is kept.
-        on_event: is told what agents do; must not block and must not raise.
-        audit: the audit log's file, which must not exist; by default that of a new run in the
-            state folder, where `remit audit` finds it.
-        out: the folder that `${REMIT_OUT}` stands for in the servers file; by default the run's own.
-        environ: the environment; by default the process's own.
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        *,
+        servers: Path | str,
+        name: str | None = None,
+        only: Collection[str] | None = None,
+        policy: PolicySet | Path | str | Sequence[Path | str] = ASK_ALL,
+        parameters: Mapping[str, str] | None = None,
+        project: Path | str | None = None,
+        approve: Collection[str] = (),
+        allow_variables: Collection[str] = (),
+        approver: Approver | None = None,
+        confirm: consent.Confirm | None = None,
+        on_event: Callable[[AgentEvent], None] | None = None,
+        audit: Path | str | None = None,
+        out: Path | str | None = None,
+        environ: Mapping[str, str] | None = None,
+        prices: Mapping[str, Price] | None = None,
+        budget: Budget | None = None,
+        limits: OrchestratorLimits | None = None,
+    ) -> AsyncGenerator[Self]:
+        """Open a session whose servers are approved, connected and pinned; close it with the block.
 
-    Raises:
-        PendingApprovalError: something is not approved; its `approvals` are values for `approve`.
-        ConfigError: a file or a name that cannot be used. PolicyError: what a policy file holds.
-        RemitError: a server could not be connected.
-    """
-    variables = os.environ if environ is None else environ
-    paths = StatePaths.from_environment(variables)
-    paths.prepare()
-    root = project_of(Path(servers)) if project is None else Path(project)
-    clock = SystemClock()
-    run = _new_run(clock)
-    folder = output_folder(paths.run(run).out if out is None else Path(out), projects=(root,))
-    source = ServersSource(
-        origin=Origin.PROJECT,
-        project=root.resolve(),
-        home=Path.home(),
-        environ=variables,
-        allow_variables=frozenset(allow_variables),
-        out=str(folder),
-    )
-    entries = _entries(load_servers(Path(servers), source), only)
-    rules = _policy(policy, root, parameters or {})
-    check_policy(rules.policy, dict.fromkeys((*_labels(entries), BUILTIN_SERVER)), None)
-    asking = _Asking(ApprovalStore(paths.approvals), root, approve, confirm)
-    items = (*rules.items, *map(server_item, entries))
-    asking.refuse_unused({*(item.name for item in items), *map(tools_name, entries)})
-    await asking.settle(items)
-    digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
-    limits = OrchestratorLimits()
-    own = paths.new_run(run)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _new_log(Path(audit or own.audit), paths, run, clock) as log:
-        session = ParentSession(
-            servers=entries,
-            policy=rules.policy,
-            limits=limits,
-            ports=SessionPorts(
-                clock=clock,
-                ids=RandomIds(),
-                approver=approver or NobodyToAsk(),
-                audit=log,
-                telemetry=installed_telemetry(clock, run),
-                emit=on_event or _unheard,
-                digest_arguments=digest,
-            ),
-        )
-        keeper = PinKeeper(paths.pins, limits=limits)
-        async with _connected(session, entries, pins=keeper, settle=asking.settle, log=log):
-            yield session
+        Args:
+            servers: the servers file of a project.
+            name: the session's name. The records of its persistent agents are kept under it, and
+                another session of this name can reopen them; without one they end with it.
+            only: the labels of the servers to start. By default all that can be used: disabled ones,
+                and those with a transport that is not supported, are left out.
+            policy: policy files, together, or a set that the program has made. By default every call
+                asks a person. Files must be approved; a program's own set is its own word.
+            parameters: what `${NAME}` stands for in policy files.
+            project: the folder that approvals belong to; by default what `remit run` would take.
+            approve: `NAME@DIGEST`, as with `--approve`, for this session only.
+            allow_variables: variables of the environment that the servers file may use.
+            approver: asks about calls that a rule asks about; without one such a call is refused.
+            confirm: asks about what is not approved yet; a yes is kept.
+            on_event: is told what agents do; must not block and must not raise.
+            audit: the audit log's file, which must not exist; by default that of a new run in the
+                state folder, where `remit audit` finds it.
+            out: the folder that `${REMIT_OUT}` stands for in the servers file; by default the run's own.
+            environ: the environment; by default the process's own.
+            prices: what models cost, by `PROVIDER:NAME`, before the prices that are known.
+            budget: what all agents together may spend; by default each has its own alone.
+            limits: other caps on agents, calls and times than the default ones.
+
+        Raises:
+            PendingApprovalError: something is not approved; its `approvals` are values for `approve`.
+            ConfigError: a file or a name that cannot be used. PolicyError: what a policy file holds.
+            RemitError: a server could not be connected.
+        """
+        variables = os.environ if environ is None else environ
+        paths = StatePaths.from_environment(variables)
+        paths.prepare()
+        root = project_of(Path(servers)) if project is None else Path(project)
+        clock = SystemClock()
+        run = _new_run(clock)
+        folder = output_folder(paths.run(run).out if out is None else Path(out), projects=(root,))
+        source = _source(root, variables, allow_variables, folder)
+        entries = _entries(load_servers(Path(servers), source), only)
+        rules = _policy(policy, root, parameters or {})
+        check_policy(rules.policy, dict.fromkeys((*_labels(entries), BUILTIN_SERVER)), None)
+        asking = _Asking(ApprovalStore(paths.approvals), root, approve, confirm)
+        items = (*rules.items, *map(server_item, entries))
+        asking.refuse_unused({*(item.name for item in items), *map(tools_name, entries)})
+        await asking.settle(items)
+        digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
+        limits = limits or OrchestratorLimits()
+        own = paths.new_run(run)
+        folder.mkdir(parents=True, exist_ok=True)
+        with _new_log(Path(audit or own.audit), paths, run, clock) as log:
+            session = cls(
+                records=_records(paths, root, name),
+                own_tools=True,
+                servers=entries,
+                policy=rules.policy,
+                limits=limits,
+                prices=prices,
+                budget=budget,
+                ports=_ports(clock, run, log, digest, approver, on_event),
+            )
+            keeper = PinKeeper(paths.pins, limits=limits)
+            async with _connected(session, entries, pins=keeper, settle=asking.settle, log=log):
+                yield session
 
 
 @asynccontextmanager
 async def _connected(
-    session: ParentSession,
+    session: parent.ParentSession,
     entries: Sequence[ServerEntry],
     *,
     pins: PinKeeper,
@@ -212,6 +217,26 @@ def _entries(file: ServersFile, only: Collection[str] | None) -> tuple[ServerEnt
     return tuple(wanted)
 
 
+def _records(paths: StatePaths, project: Path, name: str | None) -> AgentRecords:
+    """Return where records are kept: of one name in one project, so that projects share none."""
+    if name is None:
+        return MemoryRecords()
+    return SqliteRecords(paths.records, session=f"{project.resolve()}\0{name}")
+
+
+def _source(
+    project: Path, variables: Mapping[str, str], allowed: Collection[str], out: Path
+) -> ServersSource:
+    return ServersSource(
+        origin=Origin.PROJECT,
+        project=project.resolve(),
+        home=Path.home(),
+        environ=variables,
+        allow_variables=frozenset(allowed),
+        out=str(out),
+    )
+
+
 def _policy(
     policy: PolicySet | Path | str | Sequence[Path | str],
     project: Path,
@@ -221,6 +246,25 @@ def _policy(
         return PolicyFiles(policy=policy, items=())
     paths = [policy] if isinstance(policy, Path | str) else policy
     return read_policies([Path(path) for path in paths], project=project, parameters=parameters)
+
+
+def _ports(
+    clock: SystemClock,
+    run: RunId,
+    log: AuditLog,
+    digest: Callable[[bytes], str],
+    approver: Approver | None,
+    on_event: Callable[[AgentEvent], None] | None,
+) -> SessionPorts:
+    return SessionPorts(
+        clock=clock,
+        ids=RandomIds(),
+        approver=approver or NobodyToAsk(),
+        audit=log,
+        telemetry=installed_telemetry(clock, run),
+        emit=on_event or _unheard,
+        digest_arguments=digest,
+    )
 
 
 def _new_log(path: Path, paths: StatePaths, run: RunId, clock: SystemClock) -> AuditLog:
@@ -236,13 +280,13 @@ def _labels(entries: Sequence[ServerEntry]) -> list[str]:
     return [entry.name for entry in entries]
 
 
-def _refuse_failed(session: ParentSession) -> None:
+def _refuse_failed(session: parent.ParentSession) -> None:
     for connection in session.servers.values():
         if connection.error is not None:
             raise connection.error
 
 
-def _check_offers(session: ParentSession) -> None:
+def _check_offers(session: parent.ParentSession) -> None:
     catalog = session.catalog
     known: dict[str, Mapping[str, Mapping[str, object]] | None] = {BUILTIN_SERVER: None}
     for name in session.servers:

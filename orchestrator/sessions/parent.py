@@ -6,12 +6,18 @@ It reads no file and asks nobody: what it is given has been read, approved and p
 from __future__ import annotations
 
 import math
-import re
 import threading
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -26,28 +32,30 @@ from orchestrator.broker.builtins import list_capabilities
 from orchestrator.catalog.listing import Catalog, ServerListing
 from orchestrator.catalog.names import model_names
 from orchestrator.core.calls import ToolSpec
-from orchestrator.core.errors import ConfigError, DenyReason
+from orchestrator.core.errors import DenyReason
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import AgentId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
-from orchestrator.core.nearest import did_you_mean
-from orchestrator.sessions.agents import OneOffSubagent, agent_cell
+from orchestrator.sessions.agents import OneOffSubagent, Subagent
+from orchestrator.sessions.asks import AskDesk, AskStream
 from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.family import PARENT
 from orchestrator.sessions.fleet import ServerFleet
+from orchestrator.sessions.household import AgentWish, Household
+from orchestrator.sessions.models import model_of
+from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.ports import SessionPorts
+from orchestrator.sessions.records import AgentRecords, MemoryRecords
 from orchestrator.sessions.servers import (
     CHANGED_NAMES_MAX,
     ServerConnection,
     ServerState,
     server_source,
 )
+from orchestrator.sessions.spawning import ask_parent_tool, spawn_tool
 from policies import PolicySet, Principal
 
 __all__ = ["PARENT", "ParentSession", "Reload"]
-
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-PARENT: Final = AgentId("parent")
-"""The parent's own agent, and the role that a policy calls it by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +86,22 @@ class ParentSession:
         limits: OrchestratorLimits,
         builtins: Sequence[BuiltinTool] = (list_capabilities,),
         prices: Mapping[str, Price] | None = None,
+        budget: Budget | None = None,
+        records: AgentRecords | None = None,
+        own_tools: bool = False,
         reach: Callable[[ServerEntry], ServerSource] = server_source,
     ) -> None:
         self._entries = tuple(servers)
         self._policy = policy
-        self._ports = ports
+        self._interactive = ports.approver.interactive
+        self._desk = AskDesk(
+            ports.approver, asks_max=limits.asks_max, consents_max=limits.consents_max
+        )
+        self._ports = ports = replace(ports, approver=self._desk)
         self._limits = limits
-        self._prices = dict(prices or {})
         self._builtins = {tool.name: tool for tool in builtins}
+        if own_tools:
+            self._builtins |= {tool.name: tool for tool in self._own_tools()}
         self._ledger = Ledger(thread=threading.get_ident)
         self._cell = self._ledger.open(CellKind.SESSION, "session")
         self._policy_cell = self._ledger.open(CellKind.POLICY, "policy")
@@ -108,7 +124,18 @@ class ParentSession:
             reach=reach,
             on_change=self._tables.clear,
         )
-        self._agents: dict[AgentId, OneOffSubagent] = {}
+        self._household = Household(
+            session_cell=self._cell,
+            ledger=self._ledger,
+            broker=self._broker,
+            ports=ports,
+            limits=limits,
+            desk=self._desk,
+            prices=dict(prices or {}),
+            budget=budget or Budget(),
+            table_of=self._table_of,
+            records=records or MemoryRecords(),
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[ParentSession]:
@@ -124,11 +151,13 @@ class ParentSession:
     async def _running(self) -> AsyncGenerator[None]:
         async with open_host() as host, anyio.create_task_group() as group:
             self._fleet.begin(self._entries, host, group)
+            self._household.begin(group)
             try:
                 for connection in self._fleet.connections.values():
                     await connection.ready.wait()
                 yield
             finally:
+                self._household.end()
                 await self._close()
                 group.cancel_scope.cancel()
 
@@ -172,99 +201,112 @@ class ParentSession:
         self,
         name: str,
         *,
-        model: Model,
+        model: Model | str,
         role: str = "",
         grant: Grant | None = None,
         budget: Budget | None = None,
-        parent: OneOffSubagent | None = None,
+        parent: Subagent | None = None,
         lease_seconds: float = math.inf,
     ) -> OneOffSubagent:
         """Make a subagent that works once, with a view frozen now.
 
         Its rights are the policy's for its role (its name where no role is given), narrowed by
         `grant` and, if `parent` is an agent, by what that agent and all above it may delegate. A
-        child of an agent without a view has none. After `lease_seconds` from now everything of it
-        is over, whatever it does; a child outlives no lease of its parent.
+        child of an agent without a view has none. What it may spend is set aside from what its
+        parent, or the session, has left. After `lease_seconds` from now everything of it is over,
+        whatever it does; a child outlives no lease of its parent. A model may be given by its name,
+        `PROVIDER:NAME`.
 
         Raises:
-            ConfigError: a bad name, a name in use, or a cap on agents or depth.
-            AuthorityError: the session or the parent has ended.
+            ConfigError: a bad name, a name in use, no such model, or a cap on agents, their depth,
+                width or total.
+            AuthorityError: the session or the parent has ended, or has nothing left to spend.
         """
-        agent = AgentId(f"{parent.id}/{name}" if parent is not None else name)
-        depth = agent.count("/") + 1
-        self._check_caps(name, agent, depth)
-        principal = self._principal(agent, depth, role or name)
-        grant = grant or Grant()
-        above = parent.lineage if parent is not None else ()
-        blind = parent is not None and parent.table is None
-        table = None if blind else self._table(principal, grant, above)
-        made = OneOffSubagent(
-            id=agent,
-            model=model,
-            budget=budget or Budget(),
-            table=table,
-            cell=agent_cell(
-                self._ledger,
-                agent,
-                parent.cell if parent else self._cell,
-                self._ports.clock.now() + lease_seconds,
-            ),
-            ledger=self._ledger,
-            broker=self._broker,
-            ports=self._ports,
-            limits=self._limits,
-            lineage=(*above, Ancestor(principal, grant)),
-            prices=self._prices,
-        )
-        self._agents[agent] = made
-        if table is not None:
-            self._ports.audit.append(
-                "snapshot_admitted",
-                {
-                    "agent": agent,
-                    "role": principal.role,
-                    "snapshot": table.digest,
-                    "policy": self._policy.digest,
-                    "capabilities": len(table),
-                    "interactive": principal.interactive,
-                },
+        return self._household.one_off(
+            AgentWish(
+                name=name,
+                model=model_of(model),
+                role=role,
+                grant=grant,
+                budget=budget,
+                parent=parent,
+                lease_seconds=lease_seconds,
             )
-        return made
+        )
+
+    def persistent(
+        self,
+        name: str,
+        *,
+        model: Model | str,
+        role: str = "",
+        grant: Grant | None = None,
+        budget: Budget | None = None,
+    ) -> PersistentSubagent:
+        """Make a subagent that stays until it is closed, and whose record stays after that.
+
+        It does task after task, and remembers. Otherwise as `subagent`.
+
+        Raises:
+            ConfigError: as `subagent`, and where there is a record of this name: reopen it.
+            AuthorityError: as `subagent`.
+        """
+        return self._household.persistent(
+            AgentWish(name=name, model=model_of(model), role=role, grant=grant, budget=budget)
+        )
+
+    def reopen(self, name: str, *, model: Model | str | None = None) -> PersistentSubagent:
+        """Make another incarnation of a persistent subagent from its record.
+
+        What it may do is decided on anew: by today's policy, of what is shown and connected now. No
+        authority is on record. A model that is no language model has to be handed in again.
+
+        Raises:
+            ConfigError: there is no record, it lives, or as `subagent`.
+            AuthorityError: as `subagent`.
+        """
+        return self._household.reopen(name, model)
+
+    def _agent(self, path: str) -> Subagent:
+        return self._household.find(path)
+
+    def _make_one_off(self, wish: AgentWish) -> OneOffSubagent:
+        return self._household.one_off(wish)
+
+    def _own_tools(self) -> Iterator[BuiltinTool]:
+        """Tools by which agents make agents and ask. Each call of one is decided like any other."""
+        yield spawn_tool(
+            self._agent, self._make_one_off, parallel_max=self._limits.spawned_parallel_max
+        )
+        yield ask_parent_tool(self._desk, seconds=self._limits.approval_seconds_max)
+
+    @property
+    def agents(self) -> Mapping[AgentId, Subagent]:
+        """The agents whose authority has not ended, by path."""
+        return self._household.living
+
+    def asks(self) -> AskStream:
+        """Go through what any agent asks people, until the session ends; each agent is attended."""
+        self._desk.attend_all()
+        return AskStream(self._desk, None, lambda: self._cell.reason is not None)
 
     def rows(self, name: str, *, role: str, grant: Grant) -> tuple[Row, ...]:
         """Return what would be decided on everything on offer, for an agent that is not made."""
         table = self._table(self._principal(AgentId(name), 1, role), grant, ())
         return table.rows
 
-    def _check_caps(self, name: str, agent: AgentId, depth: int) -> None:
-        if not _NAME.fullmatch(name):
-            raise ConfigError(
-                f"{name!r} is no name for an agent",
-                code="E-AGENT-NAME",
-                fix="use letters, digits, - and _, at most 64",
-            )
-        self._agents = {key: item for key, item in self._agents.items() if item.cell.reason is None}
-        if agent in self._agents or agent == PARENT:
-            raise ConfigError(f"there is an agent {agent!r} already", code="E-AGENT-NAME")
-        if len(self._agents) >= self._limits.agents_max:
-            raise ConfigError(
-                f"a session has at most {self._limits.agents_max} live agents",
-                code="E-AGENT-LIMIT",
-                fix="close some, or raise agents_max",
-            )
-        if depth > self._limits.depth_max:
-            raise ConfigError(
-                f"agents stand at most {self._limits.depth_max} below one another",
-                code="E-AGENT-DEPTH",
-            )
-
     def _principal(self, agent: AgentId, depth: int, role: str = "") -> Principal:
         return Principal(
+            # no policy looks at the path: so agents of one role and grant share one table
             role=role or str(agent),
-            agent=agent,
             depth=depth,
-            interactive=self._ports.approver.interactive,
+            interactive=self._interactive,
         )
+
+    def _table_of(
+        self, agent: AgentId, role: str, grant: Grant, above: tuple[Ancestor, ...]
+    ) -> CapabilityTable:
+        return self._table(self._principal(agent, agent.count("/") + 1, role), grant, above)
 
     def _table(
         self, principal: Principal, grant: Grant, above: tuple[Ancestor, ...]
@@ -366,12 +408,7 @@ class ParentSession:
 
         Raises ConfigError if there is no such agent.
         """
-        found = self._agents.get(AgentId(agent))
-        if found is None:
-            raise ConfigError(
-                f"there is no agent {agent!r}{did_you_mean(agent, self._agents)}",
-                code="E-AGENT-UNKNOWN",
-            )
+        found = self._household.find(agent)
         return self._taken_back(self._ledger.revoke(found.cell, DenyReason.AGENT_CANCELLED))
 
     def replace_policy(self, policy: PolicySet) -> Revocation:
@@ -381,13 +418,16 @@ class ParentSession:
         agent's snapshot and the new policy.
         """
         self._policy = policy
+        self._desk.forget()
         self._broker.enforce(policy)
         self._tables.clear()
         return self._taken_back(self._ledger.void(self._policy_cell, DenyReason.POLICY_CHANGED))
 
     def close(self, reason: DenyReason = DenyReason.SESSION_CLOSED) -> Revocation:
         """Take everything back. When this returns nothing more goes out, whatever is under way."""
-        return self._taken_back(self._ledger.revoke(self._cell, reason))
+        revocation = self._taken_back(self._ledger.revoke(self._cell, reason))
+        self._desk.tell()
+        return revocation
 
     def _taken_back(self, flip: Flip) -> Revocation:
         self._ports.audit.append(

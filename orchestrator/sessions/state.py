@@ -120,6 +120,11 @@ class StatePaths:
         return self.state / "shown"
 
     @property
+    def records(self) -> Path:
+        """What is kept of persistent agents."""
+        return self.state / "sessions.db"
+
+    @property
     def runs(self) -> Path:
         """The folders of the runs."""
         return self.state / "runs"

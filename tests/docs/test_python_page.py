@@ -91,5 +91,5 @@ def test_the_program_is_short_and_knows_public_names_only():
     assert len(program.splitlines()) <= PROGRAM_LINES_MAX
     assert imports == [
         "import anyio",
-        "from orchestrator import AuthorityError, Call, PendingApprovalError, open_session, recipe",
+        "from orchestrator import AuthorityError, Call, ParentSession, PendingApprovalError, recipe",
     ]

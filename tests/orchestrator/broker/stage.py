@@ -41,6 +41,7 @@ from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.ports import NobodyToAsk, SessionPorts
+from orchestrator.sessions.records import AgentRecords
 from orchestrator.telemetry.null import NO_TELEMETRY
 from orchestrator.testing import CountingIds
 from tests.orchestrator.agents.stage import HandClock, recipe
@@ -197,6 +198,8 @@ async def staged(
     builtins: Sequence[BuiltinTool] = (list_capabilities,),
     audit: AuditSink | None = None,
     admit: bool = True,
+    records: AgentRecords | None = None,
+    own_tools: bool = False,
 ) -> AsyncGenerator[Stage]:
     """Run a session over scripted servers; their tools count as shown, unless `admit` is False."""
     stage = prepared(
@@ -207,6 +210,8 @@ async def staged(
         limits=limits,
         builtins=builtins,
         audit=audit,
+        records=records,
+        own_tools=own_tools,
     )
     with anyio.fail_after(5):
         async with stage.session.running():
@@ -224,6 +229,8 @@ def prepared(
     limits: OrchestratorLimits | None = None,
     builtins: Sequence[BuiltinTool] = (list_capabilities,),
     audit: AuditSink | None = None,
+    records: AgentRecords | None = None,
+    own_tools: bool = False,
 ) -> Stage:
     """Return a session over scripted servers that has not been started."""
     by_name = {server.name: server for server in servers or (scripted(),)}
@@ -242,6 +249,8 @@ def prepared(
         ),
         limits=limits or OrchestratorLimits(),
         builtins=builtins,
+        records=records,
+        own_tools=own_tools,
         reach=lambda found: by_name[found.name],
     )
     return Stage(session=session, servers=by_name, audit=shelf, clock=clock, events=events)

@@ -18,7 +18,6 @@ from orchestrator import (
     Grant,
     ParentSession,
     PendingApprovalError,
-    open_session,
     recipe,
 )
 from orchestrator.agents.events import AgentEnded, AgentEvent
@@ -83,7 +82,7 @@ async def orders(session: ParentSession) -> str:
 async def pending(project: Path, **more: Any) -> PendingApprovalError:
     """Open a session that must not open; return what is missing."""
     with anyio.fail_after(5), pytest.raises(PendingApprovalError) as caught:
-        async with open_session(servers=project / ".mcp.json", **more):
+        async with ParentSession.open(servers=project / ".mcp.json", **more):
             pass
     return caught.value
 
@@ -99,7 +98,7 @@ async def test_approvals_of_one_error_lead_to_the_next_and_then_in(home: Path, p
     files = await pending(project, policy=project / "p.policy")
     tools = await pending(project, policy=project / "p.policy", approve=files.approvals)
     with anyio.fail_after(5):
-        async with open_session(
+        async with ParentSession.open(
             servers=project / ".mcp.json",
             policy=project / "p.policy",
             approve={*files.approvals, *tools.approvals},
@@ -112,18 +111,18 @@ async def test_approvals_of_one_error_lead_to_the_next_and_then_in(home: Path, p
 
 async def test_a_yes_is_kept_for_the_next_session(home: Path, project: Path):
     with anyio.fail_after(5):
-        async with open_session(
+        async with ParentSession.open(
             servers=project / ".mcp.json", policy=project / "p.policy", confirm=yes
         ):
             pass
-        async with open_session(
+        async with ParentSession.open(
             servers=project / ".mcp.json", policy=project / "p.policy"
         ) as session:
             assert await orders(session) == "[7]"
 
 
 async def test_a_server_that_changed_is_not_started_again(home: Path, project: Path):
-    async with open_session(servers=project / ".mcp.json", policy=rules(POLICY), confirm=yes):
+    async with ParentSession.open(servers=project / ".mcp.json", policy=rules(POLICY), confirm=yes):
         pass
     (project / "orders.json").write_text("{}")
 
@@ -131,7 +130,7 @@ async def test_a_server_that_changed_is_not_started_again(home: Path, project: P
 
 
 async def test_without_a_policy_every_call_asks_and_nobody_is_there(home: Path, project: Path):
-    async with open_session(servers=project / ".mcp.json", confirm=yes) as session:
+    async with ParentSession.open(servers=project / ".mcp.json", confirm=yes) as session:
         with pytest.raises(AuthorityError) as refused:
             await orders(session)
 
@@ -141,7 +140,9 @@ async def test_without_a_policy_every_call_asks_and_nobody_is_there(home: Path, 
 @pytest.mark.parametrize("answer", [True, False])
 async def test_an_approver_is_asked_about_a_call(answer: bool, home: Path, project: Path):
     person = Person(answer=answer)
-    async with open_session(servers=project / ".mcp.json", confirm=yes, approver=person) as session:
+    async with ParentSession.open(
+        servers=project / ".mcp.json", confirm=yes, approver=person
+    ) as session:
         try:
             allowed = await orders(session) == "[7]"
         except AuthorityError:
@@ -160,7 +161,7 @@ async def test_an_agent_of_the_program_works_within_policy_and_grant(home: Path,
         return "more than was granted"
 
     heard: list[AgentEvent] = []
-    async with open_session(
+    async with ParentSession.open(
         servers=project / ".mcp.json", policy=rules(POLICY), confirm=yes, on_event=heard.append
     ) as session:
         agent = session.subagent("clerk", model=recipe(look), grant=Grant(("shop/list_orders",)))
@@ -172,7 +173,7 @@ async def test_an_agent_of_the_program_works_within_policy_and_grant(home: Path,
 
 async def test_the_log_is_where_it_was_wanted_and_whole(home: Path, project: Path, tmp_path: Path):
     log = tmp_path / "audit.jsonl"
-    async with open_session(
+    async with ParentSession.open(
         servers=project / ".mcp.json", policy=rules(POLICY), confirm=yes, audit=log
     ) as session:
         await orders(session)
@@ -185,7 +186,7 @@ async def test_the_log_is_where_it_was_wanted_and_whole(home: Path, project: Pat
 async def test_a_log_of_a_block_that_failed_says_so(home: Path, project: Path, tmp_path: Path):
     log = tmp_path / "audit.jsonl"
     with pytest.raises(LookupError):
-        async with open_session(
+        async with ParentSession.open(
             servers=project / ".mcp.json", policy=rules(POLICY), confirm=yes, audit=log
         ):
             raise LookupError
@@ -199,7 +200,7 @@ async def test_a_misspelt_tool_in_a_policy_is_found_before_anything_is_granted(
 ):
     wrong = rules('policy p v1 { permit "look" call on shop/list_ordres }')
     with anyio.fail_after(5), pytest.raises(ConfigError) as caught:
-        async with open_session(servers=project / ".mcp.json", policy=wrong, confirm=yes):
+        async with ParentSession.open(servers=project / ".mcp.json", policy=wrong, confirm=yes):
             pass
 
     assert (caught.value.code, "list_orders" in caught.value.fix) == (
@@ -213,7 +214,7 @@ async def test_a_misspelt_server_in_a_policy_is_found_before_anything_starts(
 ):
     wrong = rules('policy p v1 { permit "look" call on shpo/list_orders }')
     with pytest.raises(ConfigError) as caught:
-        async with open_session(servers=project / ".mcp.json", policy=wrong):
+        async with ParentSession.open(servers=project / ".mcp.json", policy=wrong):
             pass
 
     assert caught.value.code == "E-POLICY-UNKNOWN-SERVER"
@@ -226,7 +227,7 @@ async def test_only_the_servers_that_are_wanted_are_started(home: Path, project:
         broken={"args": ["-c", "raise SystemExit(3)"]},
     )
     with anyio.fail_after(5):
-        async with open_session(
+        async with ParentSession.open(
             servers=project / ".mcp.json", only=["shop"], confirm=yes
         ) as session:
             assert list(session.servers) == ["shop"]
@@ -236,7 +237,7 @@ async def test_a_server_that_cannot_be_connected_is_an_error(home: Path, project
     words = "import sys; print('a\\n\\nb\\nc\\nd', file=sys.stderr); raise SystemExit(3)"
     write_servers(project, broken={"args": ["-c", words]})
     with anyio.fail_after(5), pytest.raises(ServerFailedError) as caught:
-        async with open_session(servers=project / ".mcp.json", confirm=yes):
+        async with ParentSession.open(servers=project / ".mcp.json", confirm=yes):
             pass
 
     assert "exit status 3" in caught.value.message
@@ -256,7 +257,7 @@ async def test_a_wanted_server_that_cannot_be_used_is_an_error(
 ):
     write_servers(project, shop=entry)
     with pytest.raises(ConfigError) as caught:
-        async with open_session(servers=project / ".mcp.json", only=["shop"]):
+        async with ParentSession.open(servers=project / ".mcp.json", only=["shop"]):
             pass
 
     assert caught.value.code == code
@@ -264,13 +265,13 @@ async def test_a_wanted_server_that_cannot_be_used_is_an_error(
 
 async def test_a_disabled_server_is_left_out(home: Path, project: Path):
     write_servers(project, off={"disabled": True})
-    async with open_session(servers=project / ".mcp.json") as session:
+    async with ParentSession.open(servers=project / ".mcp.json") as session:
         assert dict(session.servers) == {}
 
 
 async def test_a_server_that_there_is_not_is_named(home: Path, project: Path):
     with pytest.raises(ConfigError) as caught:
-        async with open_session(servers=project / ".mcp.json", only=["shpo"]):
+        async with ParentSession.open(servers=project / ".mcp.json", only=["shpo"]):
             pass
 
     assert (caught.value.code, caught.value.fix) == ("E-SERVER-UNKNOWN", "did you mean 'shop'?")
@@ -290,7 +291,7 @@ def test_what_is_no_generator_function_is_no_recipe(steps: Any):
 
 async def test_an_approval_of_what_there_is_not_is_an_error(home: Path, project: Path):
     with pytest.raises(ConfigError) as caught:
-        async with open_session(servers=project / ".mcp.json", approve=["shpo@" + "0" * 64]):
+        async with ParentSession.open(servers=project / ".mcp.json", approve=["shpo@" + "0" * 64]):
             pass
 
     assert (caught.value.code, caught.value.fix) == ("E-APPROVE-FLAG", "did you mean 'shop'?")
@@ -300,7 +301,7 @@ async def test_a_server_is_told_the_output_folder(home: Path, project: Path, tmp
     write_servers(
         project, shop={"args": [str(SERVER), "orders.json", "${REMIT_OUT}/refunds.jsonl"]}
     )
-    async with open_session(
+    async with ParentSession.open(
         servers=project / ".mcp.json",
         policy=rules('policy p v1 { permit "pay" call on shop/refund }'),
         confirm=yes,

@@ -1,0 +1,280 @@
+"""What agents ask of people: approvals and questions, one stream, each with the agent's path.
+
+Keeps what is open and hands it to whoever listens. Decides nothing: a yes is only an answer, and the
+broker looks at everything again after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import anyio
+import anyio.lowlevel
+
+from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
+from orchestrator.core.ids import AgentId
+from orchestrator.core.ports import ApprovalRequest, Approver
+
+__all__ = ["Ask", "AskDesk", "AskKind", "AskStream"]
+
+_NOBODY_FIX: Final = (
+    "run it on a terminal, listen to the task's asks, or permit it in a policy: remit init --policy"
+)
+
+
+class AskKind(Enum):
+    """What an ask is about."""
+
+    APPROVAL = "approval"
+    """May this call be made? `request` says which."""
+    QUESTION = "question"
+    """An agent wants to know something. `question` is its own text: untrusted."""
+
+
+class _Answer(Enum):
+    ONCE = "once"
+    SESSION = "session"
+    NO = "no"
+
+
+class Ask:
+    """One thing that a person is asked.
+
+    Attributes:
+        kind: what it is about.
+        agent: the path of the agent that asks, `scout/helper`.
+        request: the call that waits, for an approval.
+        question: what the agent wants to know, for a question. Untrusted.
+    """
+
+    def __init__(
+        self,
+        kind: AskKind,
+        agent: AgentId,
+        *,
+        request: ApprovalRequest | None = None,
+        question: str = "",
+    ) -> None:
+        self.kind = kind
+        self.agent = agent
+        self.request = request
+        self.question = question
+        self._settled = anyio.Event()
+        self._answer: _Answer | None = None
+        self._text = ""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The agent's name below those of its ancestors, the session's own child first."""
+        return tuple(self.agent.split("/"))
+
+    @property
+    def open(self) -> bool:
+        """True while an answer still counts."""
+        return not self._settled.is_set()
+
+    async def allow_once(self) -> None:
+        """Let exactly this call be made. Raises ConfigError if it is over, or no approval."""
+        self._approve(_Answer.ONCE)
+        await anyio.lowlevel.checkpoint()
+
+    async def allow_for_session(self) -> None:
+        """Let this agent make calls of this tool, as it is defined now, asked by the same rule.
+
+        It ends with the agent, with the session, and when the policy or the definition changes.
+        """
+        self._approve(_Answer.SESSION)
+        await anyio.lowlevel.checkpoint()
+
+    async def deny(self) -> None:
+        """Say no; an agent's question stays without an answer. Raises ConfigError if it is over."""
+        self._settle(_Answer.NO)
+        await anyio.lowlevel.checkpoint()
+
+    async def answer(self, text: str) -> None:
+        """Answer a question. Raises ConfigError if it is over, or no question."""
+        if self.kind is not AskKind.QUESTION:
+            raise ConfigError("an approval is allowed or denied", code="E-ASK-KIND")
+        self._text = text
+        self._settle(_Answer.ONCE)
+        await anyio.lowlevel.checkpoint()
+
+    def withdraw(self) -> None:
+        """End it: nobody waits for the answer any more. Idempotent."""
+        self._settled.set()
+
+    async def wait(self) -> str | None:
+        """Return the answer: `once`, `session`, or the text of a question's; None for a no."""
+        await self._settled.wait()
+        if self._answer in (None, _Answer.NO):
+            return None
+        return self._text if self.kind is AskKind.QUESTION else self._answer.value
+
+    def _approve(self, answer: _Answer) -> None:
+        if self.kind is not AskKind.APPROVAL:
+            raise ConfigError("a question is answered or denied", code="E-ASK-KIND")
+        self._settle(answer)
+
+    def _settle(self, answer: _Answer) -> None:
+        if not self.open:
+            raise ConfigError(
+                f"agent {self.agent!r} does not wait for this answer any more",
+                code="E-ASK-OVER",
+                why="it was answered, took too long, or what it depended on has ended",
+            )
+        self._answer = answer
+        self._settled.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Consent:
+    """What an answer for the session holds for. The rule is part of it: another asks again."""
+
+    agent: AgentId
+    ref: object
+    rule: str
+
+
+class AskDesk:
+    """Every open ask of a session. It is the session's `Approver`, before the one it was given.
+
+    An agent is *attended* while somebody will look at its asks, or at those of one above it.
+    Where it is not, its asks go to `fallback`, and where that asks nobody they are refused at once.
+    """
+
+    interactive = True
+
+    def __init__(self, fallback: Approver, *, asks_max: int, consents_max: int) -> None:
+        self._fallback = fallback
+        self._asks_max = asks_max
+        self._consents_max = consents_max
+        self._open: dict[Ask, None] = {}
+        self._attended: dict[AgentId, int] = {}
+        self._consents: dict[_Consent, None] = {}
+        self._changed = anyio.Event()
+        self._all = False
+
+    @property
+    def open(self) -> tuple[Ask, ...]:
+        """What is open now, the oldest first."""
+        return tuple(self._open)
+
+    def attend(self, agent: AgentId) -> None:
+        """Let the asks of an agent and of all below it wait for a listener."""
+        self._attended[agent] = self._attended.get(agent, 0) + 1
+
+    def attend_all(self) -> None:
+        """Let all asks wait for a listener, until the session ends."""
+        self._all = True
+
+    def leave(self, agent: AgentId) -> None:
+        """Take back one `attend`; what nobody attends any more is over."""
+        left = self._attended.pop(agent, 0) - 1
+        if left > 0:
+            self._attended[agent] = left
+        for ask in tuple(self._open):
+            if not self._is_attended(ask.agent):
+                ask.withdraw()
+        self.tell()
+
+    def tell(self) -> None:
+        """Wake everybody who listens: something has come, or has ended."""
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def changed(self) -> None:
+        """Return when something has come or has ended."""
+        await self._changed.wait()
+
+    def forget(self, agent: AgentId | None = None) -> None:
+        """Let no answer for the session hold any more, of one agent or of all."""
+        self._consents = {
+            consent: None
+            for consent in self._consents
+            if agent is not None and consent.agent != agent
+        }
+
+    async def approve(self, request: ApprovalRequest) -> bool:
+        """Return True if somebody said yes to this call, now or for the session.
+
+        Raises AuthorityError where nobody can be asked.
+        """
+        consent = _Consent(request.agent, request.ref, request.rule)
+        if consent in self._consents:
+            await anyio.lowlevel.checkpoint()
+            return True
+        if not self._is_attended(request.agent):
+            if self._fallback.interactive:
+                return await self._fallback.approve(request)
+            raise AuthorityError(
+                f"{request.ref} needs a person's consent, and nobody can be asked here",
+                reason=DenyReason.ASK_UNANSWERED,
+                rule=request.rule,
+                fix=_NOBODY_FIX,
+            )
+        answer = await self._wait_for(Ask(AskKind.APPROVAL, request.agent, request=request))
+        if answer == _Answer.SESSION.value and len(self._consents) < self._consents_max:
+            self._consents[consent] = None
+        return answer is not None
+
+    async def question(self, agent: AgentId, text: str) -> str | None:
+        """Return what somebody answers to an agent's question; None if nobody does."""
+        if not self._is_attended(agent):
+            return None
+        return await self._wait_for(Ask(AskKind.QUESTION, agent, question=text))
+
+    async def _wait_for(self, ask: Ask) -> str | None:
+        if len(self._open) >= self._asks_max:
+            raise AuthorityError(
+                f"{len(self._open)} questions are open already", reason=DenyReason.ASK_UNANSWERED
+            )
+        self._open[ask] = None
+        self.tell()
+        try:
+            return await ask.wait()
+        finally:
+            ask.withdraw()
+            self._open.pop(ask, None)
+            self.tell()
+
+    def _is_attended(self, agent: AgentId) -> bool:
+        if self._all:
+            return True
+        parts = agent.split("/")
+        above = ("/".join(parts[:end]) for end in range(len(parts), 0, -1))
+        return any(name in self._attended for name in above)
+
+
+class AskStream(AsyncIterator[Ask]):
+    """The asks of an agent and of all below it, each once, until `over` says that there is no more.
+
+    Without an agent: all of the session.
+    """
+
+    def __init__(self, desk: AskDesk, agent: AgentId | None, over: Callable[[], bool]) -> None:
+        self._desk = desk
+        self._agent = agent
+        self._over = over
+        self._seen: set[Ask] = set()
+
+    def __aiter__(self) -> AskStream:
+        return self
+
+    async def __anext__(self) -> Ask:
+        while True:
+            current = [ask for ask in self._desk.open if self._is_mine(ask)]
+            self._seen.intersection_update(current)
+            for ask in current:
+                if ask not in self._seen and ask.open:
+                    self._seen.add(ask)
+                    return ask
+            if self._over():
+                raise StopAsyncIteration
+            await self._desk.changed()
+
+    def _is_mine(self, ask: Ask) -> bool:
+        mine = self._agent
+        return mine is None or ask.agent == mine or ask.agent.startswith(f"{mine}/")

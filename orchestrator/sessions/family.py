@@ -1,0 +1,152 @@
+"""The delegation tree of a session: who descends from whom, within which caps. Starts nobody."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, Generic, Protocol, TypeVar
+
+from orchestrator.authority.ledger import Cell
+from orchestrator.core.errors import ConfigError
+from orchestrator.core.ids import AgentId
+from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.nearest import did_you_mean
+
+__all__ = ["PARENT", "Family", "Member"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+PARENT: Final = AgentId("parent")
+"""The parent's own agent, and the role that a policy calls it by."""
+_SWEEP_MIN: Final = 64
+
+
+class Member(Protocol):
+    """An agent, as far as the tree knows it."""
+
+    @property
+    def id(self) -> AgentId:
+        """Its path."""
+        ...
+
+    @property
+    def cell(self) -> Cell:
+        """What it lives by."""
+        ...
+
+
+M = TypeVar("M", bound=Member)
+
+
+class Family(Generic[M]):
+    """The agents of one session. A dead one gives its name and its place free."""
+
+    def __init__(self, limits: OrchestratorLimits) -> None:
+        self._limits = limits
+        self._members: dict[AgentId, M] = {}
+        self._children: dict[AgentId, set[AgentId]] = {}
+        self._descendants: dict[AgentId, int] = {}
+        self._sweep_at = _SWEEP_MIN
+
+    @property
+    def living(self) -> Mapping[AgentId, M]:
+        """The agents whose authority has not ended."""
+        self._sweep()
+        return dict(self._members)
+
+    def find(self, agent: str) -> M:
+        """Return a living agent. Raises ConfigError if there is none of this path."""
+        found = self._members.get(AgentId(agent))
+        if found is None or found.cell.reason is not None:
+            raise ConfigError(
+                f"there is no agent {agent!r}{did_you_mean(agent, self._members)}",
+                code="E-AGENT-UNKNOWN",
+            )
+        return found
+
+    def place(self, name: str, parent: M | None) -> AgentId:
+        """Return the path of a new agent. Raises ConfigError where a cap leaves no room for it."""
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"{name!r} is no name for an agent",
+                code="E-AGENT-NAME",
+                fix="use letters, digits, - and _, at most 64",
+            )
+        agent = AgentId(f"{parent.id}/{name}" if parent is not None else name)
+        taken = self._members.get(agent)
+        if agent == PARENT or (taken is not None and taken.cell.reason is None):
+            raise ConfigError(f"there is an agent {agent!r} already", code="E-AGENT-NAME")
+        if len(self._members) >= min(self._limits.agents_max, self._sweep_at):
+            self._sweep()
+        if len(self._members) >= self._limits.agents_max:
+            raise ConfigError(
+                f"a session has at most {self._limits.agents_max} live agents",
+                code="E-AGENT-LIMIT",
+                fix="close some, or raise agents_max",
+            )
+        if agent.count("/") + 1 > self._limits.depth_max:
+            raise ConfigError(
+                f"agents stand at most {self._limits.depth_max} below one another",
+                code="E-AGENT-DEPTH",
+            )
+        if parent is not None:
+            self._check_tree(parent.id)
+        return agent
+
+    def add(self, member: M) -> None:
+        """Take in a new agent, in the place that `place` gave it."""
+        self._members[member.id] = member
+        parts = member.id.split("/")
+        if len(parts) > 1:
+            self._children.setdefault(_above(member.id), set()).add(member.id)
+            root = AgentId(parts[0])
+            self._descendants[root] = self._descendants.get(root, 0) + 1
+        else:
+            # another incarnation of the name has a tree of its own
+            self._descendants.pop(member.id, None)
+
+    def below(self, agent: AgentId) -> Iterator[M]:
+        """Go through the living agents below one, in no order."""
+        for item in self.living.values():
+            if item.id.startswith(f"{agent}/"):
+                yield item
+
+    def _check_tree(self, parent: AgentId) -> None:
+        children = self._children.get(parent, set())
+        live = [name for name in children if self._lives(name)]
+        if len(live) >= self._limits.children_max:
+            raise ConfigError(
+                f"agent {parent!r} has {len(live)} live children, the most there may be",
+                code="E-AGENT-WIDTH",
+                fix="wait until some have ended, or raise children_max",
+            )
+        root = AgentId(parent.partition("/")[0])
+        if self._descendants.get(root, 0) >= self._limits.descendants_max:
+            raise ConfigError(
+                f"{self._limits.descendants_max} agents were made below {root!r}, "
+                "the most there may ever be",
+                code="E-AGENT-TOTAL",
+                fix="give the task to fewer agents, or raise descendants_max",
+            )
+
+    def _lives(self, agent: AgentId) -> bool:
+        member = self._members.get(agent)
+        return member is not None and member.cell.reason is None
+
+    def _sweep(self) -> None:
+        """Forget the dead: often enough to stay small, seldom enough to cost nothing."""
+        self._members = {
+            key: item for key, item in self._members.items() if item.cell.reason is None
+        }
+        self._children = {
+            key: live
+            for key, names in self._children.items()
+            if key in self._members and (live := {name for name in names if self._lives(name)})
+        }
+        self._descendants = {
+            key: made for key, made in self._descendants.items() if key in self._members
+        }
+        self._sweep_at = max(_SWEEP_MIN, 2 * len(self._members))
+
+
+def _above(agent: AgentId) -> AgentId:
+    return AgentId(agent.rpartition("/")[0])

@@ -1,0 +1,260 @@
+"""The agents of a session: each made within the caps, from what is left of a budget, and kept by path.
+
+What an agent may reach is worked out elsewhere and handed in; here nobody decides on a call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypedDict, TypeVar, cast
+
+from anyio.abc import TaskGroup
+
+from orchestrator.agents.budget import DEFAULT_BUDGET, Budget, Meter, Price
+from orchestrator.agents.model import Model
+from orchestrator.authority.admission import Ancestor, Grant
+from orchestrator.authority.ledger import Cell, Ledger
+from orchestrator.authority.snapshot import CapabilityTable
+from orchestrator.broker import Broker
+from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
+from orchestrator.core.ids import AgentId
+from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.nearest import did_you_mean
+from orchestrator.sessions.agents import (
+    AgentHome,
+    AgentPlan,
+    BackgroundWork,
+    OneOffSubagent,
+    Subagent,
+    agent_cell,
+)
+from orchestrator.sessions.asks import AskDesk
+from orchestrator.sessions.family import Family
+from orchestrator.sessions.models import model_of
+from orchestrator.sessions.persistent import PersistentSubagent
+from orchestrator.sessions.ports import SessionPorts
+from orchestrator.sessions.records import AgentRecord, AgentRecords
+
+__all__ = ["AgentWish", "Household", "TableOf", "wish_of"]
+
+TableOf = Callable[[AgentId, str, Grant, tuple[Ancestor, ...]], CapabilityTable]
+"""Returns what an agent of this path and role may reach, under this grant, below these agents."""
+
+SubagentT = TypeVar("SubagentT", bound=Subagent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentWish:
+    """What an agent is to be, before anybody looked whether it may be."""
+
+    name: str
+    model: Model
+    role: str = ""
+    grant: Grant | None = None
+    budget: Budget | None = None
+    parent: Subagent | None = None
+    lease_seconds: float = math.inf
+
+
+class _Parts(TypedDict):
+    plan: AgentPlan
+    table: CapabilityTable | None
+    cell: Cell
+    home: AgentHome
+    meter: Meter
+    give_back: Callable[[], None]
+    lineage: tuple[Ancestor, ...]
+
+
+class Household:
+    """Every agent of one session, and what they share."""
+
+    def __init__(
+        self,
+        *,
+        session_cell: Cell,
+        ledger: Ledger,
+        broker: Broker,
+        ports: SessionPorts,
+        limits: OrchestratorLimits,
+        desk: AskDesk,
+        prices: Mapping[str, Price],
+        budget: Budget,
+        table_of: TableOf,
+        records: AgentRecords,
+    ) -> None:
+        self._session_cell = session_cell
+        self._audit = ports.audit
+        self._now = ports.clock.now
+        self._table_of = table_of
+        self._records = records
+        self._family: Family[Subagent] = Family(limits)
+        self._meter = Meter(budget, started=ports.clock.now())
+        self._group: TaskGroup | None = None
+        self._home = AgentHome(
+            ledger=ledger,
+            broker=broker,
+            ports=ports,
+            limits=limits,
+            prices=prices,
+            desk=desk,
+            in_background=self._in_background,
+        )
+
+    def begin(self, group: TaskGroup) -> None:
+        """Let agents work in the background, in this group."""
+        self._group = group
+
+    def end(self) -> None:
+        """Let nothing more be started."""
+        self._group = None
+
+    @property
+    def living(self) -> Mapping[AgentId, Subagent]:
+        """The agents whose authority has not ended, by path."""
+        return self._family.living
+
+    def find(self, path: str) -> Subagent:
+        """Return a living agent. Raises ConfigError if there is none of this path."""
+        return self._family.find(path)
+
+    def one_off(self, wish: AgentWish) -> OneOffSubagent:
+        """Make an agent that works once.
+
+        Raises:
+            ConfigError: a bad name, a name in use, or a cap.
+            AuthorityError: the session or the parent has ended, or has nothing left to spend.
+        """
+        return self._take_in(OneOffSubagent(**self._parts(wish)))
+
+    def persistent(self, wish: AgentWish) -> PersistentSubagent:
+        """Make an agent that stays. Raises as `one_off`, and ConfigError where its name has a record."""
+        if self._records.find(wish.name) is not None:
+            raise ConfigError(
+                f"there is a record of an agent {wish.name!r}",
+                code="E-AGENT-RECORD",
+                fix="reopen it, or choose another name",
+            )
+        return self._stay(wish, incarnation=1)
+
+    def reopen(self, path: str, model: Model | str | None) -> PersistentSubagent:
+        """Make another incarnation of an agent from its record. Its rights are decided on anew.
+
+        Raises as `one_off`, and ConfigError where there is no record, or it lives.
+        """
+        record = self._records.find(path)
+        if record is None:
+            known = [item.path for item in self._records.agents()]
+            raise ConfigError(
+                f"there is no record of an agent {path!r}{did_you_mean(path, known)}",
+                code="E-AGENT-RECORD",
+            )
+        return self._stay(wish_of(record, model), incarnation=record.incarnation + 1)
+
+    def _stay(self, wish: AgentWish, *, incarnation: int) -> PersistentSubagent:
+        made = PersistentSubagent(
+            **self._parts(wish),
+            records=self._records,
+            incarnation=incarnation,
+            on_reopen=partial(self.reopen, wish.name, wish.model),
+        )
+        made.begin()
+        return self._take_in(made)
+
+    def _take_in(self, made: SubagentT) -> SubagentT:
+        self._family.add(made)
+        if made.table is not None:
+            self._audit.append(
+                "snapshot_admitted",
+                {
+                    "agent": made.id,
+                    "role": made.table.principal.role,
+                    "snapshot": made.table.digest,
+                    "policy": made.table.policy.digest,
+                    "capabilities": len(made.table),
+                    "interactive": made.table.principal.interactive,
+                },
+            )
+        return made
+
+    def _parts(self, wish: AgentWish) -> _Parts:
+        """Return what an agent is made of. Nothing is set aside for it if this raises."""
+        parent = wish.parent
+        agent = self._family.place(wish.name, parent)
+        role = wish.role or wish.name
+        grant = wish.grant or Grant()
+        above = parent.lineage if parent is not None else ()
+        now = self._now()
+        purse = self._meter if parent is None else parent.meter
+        cell = agent_cell(
+            self._home.ledger,
+            agent,
+            parent.cell if parent is not None else self._session_cell,
+            now + wish.lease_seconds,
+        )
+        table = self._table_of(agent, role, grant, above)
+        blind = parent is not None and parent.table is None
+        wanted = wish.budget or Budget()
+        _refuse_broke(agent, purse, now)
+        # an agent of the program has what the program says; one that agents make shares with them
+        given = purse.set_aside(wanted.or_else(DEFAULT_BUDGET) if parent is None else wanted, now)
+        meter = Meter(given, started=now)
+        return _Parts(
+            plan=AgentPlan(id=agent, role=role, model=wish.model, grant=grant, budget=wanted),
+            table=None if blind else table,
+            cell=cell,
+            home=self._home,
+            meter=meter,
+            give_back=_GivingBack(purse, given, meter),
+            lineage=(*above, Ancestor(table.principal, grant)),
+        )
+
+    def _in_background(self, work: BackgroundWork) -> None:
+        if self._group is None:
+            raise ConfigError(
+                "the session does not run: nothing can be started in it",
+                code="E-SESSION-OVER",
+                fix="start agents inside of its `async with` block",
+            )
+        self._group.start_soon(work)
+
+
+class _GivingBack:
+    """Returns, once, what an agent has not spent to where it was set aside."""
+
+    def __init__(self, purse: Meter, given: Budget, meter: Meter) -> None:
+        self._purse = purse
+        self._given = given
+        self._meter = meter
+        self._done = False
+
+    def __call__(self) -> None:
+        if not self._done:
+            self._done = True
+            self._purse.give_back(self._given, self._meter)
+
+
+def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:
+    """Return what an agent on record was to be. Raises ConfigError if no model can be made of it."""
+    detail = record.detail
+    grant = cast("Mapping[str, list[str] | None]", detail["grant"])
+    budget = cast("Mapping[str, int | None]", detail["budget"])
+    return AgentWish(
+        name=record.path,
+        model=model_of(str(detail["model"]) if model is None else model),
+        role=str(detail["role"]),
+        grant=Grant(**grant),
+        budget=Budget(**budget),
+    )
+
+
+def _refuse_broke(agent: AgentId, purse: Meter, now: float) -> None:
+    spent = purse.exhausted(now)
+    if spent is not None:
+        raise AuthorityError(
+            f"agent {agent!r} cannot start: {spent.error().message}",
+            reason=DenyReason.BUDGET_SPENT,
+        )
