@@ -122,6 +122,8 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface, Ski
     def set_roots(self, roots: Iterable[Root]) -> None:
         """Grant the server these roots and no others, and tell it if they have changed.
 
+        Since 2026-07-28 nobody is told: a server asks for them each time.
+
         Raises LocalProtocolError for a root that cannot be granted, or if roots were not declared.
         """
         session = self.session
@@ -130,6 +132,8 @@ class Client(ToolSurface, ResourceSurface, PromptSurface, CompletionSurface, Ski
         checked = check_roots(roots, session.limits)
         if checked != session.desk.roots:
             session.desk.roots = checked
+            if isinstance(session.connection, ModernConnection):
+                return
             session.notify("notifications/roots/list_changed")
 
     @property

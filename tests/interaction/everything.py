@@ -47,6 +47,15 @@ BROKEN: list[Any] = [7, {"name": ""}]
 """Entries that no list can use."""
 
 
+MODERN = "2026-07-28"
+META = "io.modelcontextprotocol/"
+
+
+def server_of(version: str, send: Callable[[dict[str, Any]], object]) -> Everything:
+    """The server of a version."""
+    return Modern(send) if version == MODERN else Everything(version, send)
+
+
 class RefusedError(Exception):
     """An error to answer with."""
 
@@ -57,6 +66,8 @@ class RefusedError(Exception):
 
 class Everything:
     """One connection's server. `send` takes a message; it may be called at any time."""
+
+    not_found = -32002
 
     def __init__(self, version: str, send: Callable[[dict[str, Any]], object]) -> None:
         self.version = version
@@ -182,7 +193,7 @@ class Everything:
     def on_resources_read(self, _id: Any, params: dict[str, Any]) -> dict[str, Any]:
         uri = params["uri"]
         if uri not in [each["uri"] for each in RESOURCES]:
-            raise RefusedError(-32002, "no such note", {"uri": uri})
+            raise RefusedError(self.not_found, "no such note", {"uri": uri})
         blob = base64.b64encode(uri.encode()).decode()
         return {"contents": [{"uri": uri, "text": uri}, {"uri": uri + "/raw", "blob": blob}, None]}
 
@@ -215,6 +226,76 @@ class Everything:
     def on_logging_setLevel(self, _id: Any, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         self.level = params["level"]
         return {}
+
+
+class Modern(Everything):
+    """The same without a handshake: it asks by unfinished answers, and tells in streams."""
+
+    not_found = -32602
+
+    def __init__(self, send: Callable[[dict[str, Any]], object]) -> None:
+        super().__init__(MODERN, send)
+        self.streams: dict[Any, dict[str, Any]] = {}
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Take one message of the client."""
+        super().take(message)
+        if message.get("method") == "notifications/cancelled":
+            self.streams.pop(message["params"]["requestId"], None)
+
+    def answer(self, request_id: Any, result: dict[str, Any]) -> None:
+        whole = {"resultType": "complete", **result}
+        if any(member in result for member in ("tools", "prompts", "resources", "contents")):
+            whole = {"ttlMs": 0, "cacheScope": "private", **whole}
+        super().answer(request_id, whole)
+
+    def on_initialize(self, _id: Any, params: dict[str, Any]) -> dict[str, Any]:
+        data = {"supported": [MODERN], "requested": params["protocolVersion"]}
+        raise RefusedError(-32022, "unsupported protocol version", data)
+
+    def on_server_discover(self, _id: Any, _params: Any) -> dict[str, Any]:
+        old = super().on_initialize(_id, _params)
+        return {
+            "supportedVersions": [MODERN],
+            "capabilities": old["capabilities"],
+            "instructions": old["instructions"],
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": {META + "serverInfo": old["serverInfo"]},
+        }
+
+    def on_subscriptions_listen(self, request_id: Any, params: dict[str, Any]) -> None:
+        wanted = self.streams[request_id] = params["notifications"]
+        self.tell(request_id, "notifications/subscriptions/acknowledged", {"notifications": wanted})
+        for uri in wanted.get("resourceSubscriptions", ()):
+            self.tell(request_id, "notifications/resources/updated", {"uri": uri})
+
+    def tell(self, stream: Any, method: str, params: dict[str, Any]) -> None:
+        self.notify(method, {**params, "_meta": {META + "subscriptionId": stream}})
+
+    def speak(self, name: Any, request_id: Any, params: dict[str, Any]) -> dict[str, Any] | None:
+        arguments = params.get("arguments", {})
+        match name:
+            case "ask" if "inputResponses" in params:
+                assert params["requestState"] == "asked"
+                return text(json.dumps({"result": params["inputResponses"]["q"]}))
+            case "ask":
+                question = {"method": arguments["method"], "params": arguments.get("params", {})}
+                return {
+                    "resultType": "input_required",
+                    "inputRequests": {"q": question},
+                    "requestState": "asked",
+                }
+            case "log":
+                self.level = params["_meta"].get(META + "logLevel", self.level)
+            case "tell":
+                newest = [*self.streams][-1]
+                for _ in range(arguments.get("times", 1)):
+                    self.tell(newest, arguments["method"], arguments.get("params", {}))
+                return text("told")
+            case _:
+                pass
+        return super().speak(name, request_id, params)
 
 
 def text(said: str) -> dict[str, Any]:

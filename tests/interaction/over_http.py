@@ -10,7 +10,7 @@ import anyio
 
 from mcp_client import HttpKind, HttpSpec, ServerSource
 from mcp_client.testing.http_server import HttpCall, HttpReply, serve_http
-from tests.interaction.everything import Everything
+from tests.interaction.everything import META, MODERN, Everything, Modern
 
 __all__ = ["over_http_sse", "over_streamable_http"]
 
@@ -23,6 +23,10 @@ class Mail:
     def __init__(self) -> None:
         self._waiting: list[dict[str, Any]] = []
         self._came = anyio.Event()
+
+    @property
+    def empty(self) -> bool:
+        return not self._waiting
 
     def put(self, message: dict[str, Any]) -> None:
         self._waiting.append(message)
@@ -94,6 +98,61 @@ class Streamable:
         await reply.end()
 
 
+class PostOnly:
+    """2026-07-28: each POST is answered in its own response, and a stream of notices is one of them.
+
+    That a response is closed from the other side means that nobody waits for it any more.
+    """
+
+    def __init__(self) -> None:
+        self._server = Modern(self._say)
+        self._mail: dict[object, Mail] = {}
+        self._asking = Mail()
+
+    def _say(self, message: dict[str, Any]) -> None:
+        meta = message.get("params", {}).get("_meta", {})
+        place = message.get("id") if "method" not in message else meta.get(META + "subscriptionId")
+        self._mail.get(place, self._asking).put(message)
+
+    async def __call__(self, call: HttpCall, reply: HttpReply) -> None:
+        message = dict(call.message)
+        if call.method != "POST" or "id" not in message:
+            await reply.send(405)
+            return
+        mail = self._mail[message["id"]] = self._asking = Mail()
+        self._server.take(message)
+        try:
+            async with anyio.create_task_group() as group:
+                if mail.empty or message["method"] == "subscriptions/listen":
+                    group.start_soon(self._until_gone, reply, group.cancel_scope, message["id"])
+                await self._answer(reply, mail, first=message["method"] == "initialize")
+                group.cancel_scope.cancel()
+        finally:
+            self._mail.pop(message["id"], None)
+
+    async def _answer(self, reply: HttpReply, mail: Mail, *, first: bool) -> None:
+        said = await mail.get()
+        if "method" not in said:
+            await reply.json(said, status=400 if first else 200)
+            return
+        await reply.start_events()
+        while True:
+            await reply.event(said)
+            if "method" not in said:
+                break
+            said = await mail.get()
+        await reply.end()
+
+    async def _until_gone(
+        self, reply: HttpReply, scope: anyio.CancelScope, request_id: object
+    ) -> None:
+        await reply.until_gone()
+        self._server.take(
+            {"method": "notifications/cancelled", "params": {"requestId": request_id}}
+        )
+        scope.cancel()
+
+
 class OneStream:
     """One connection of HTTP+SSE. An old server: it knows no POST to the address of its stream."""
 
@@ -116,7 +175,7 @@ class OneStream:
 
 @asynccontextmanager
 async def over_streamable_http(version: str) -> AsyncGenerator[ServerSource]:
-    async with serve_http(Streamable(version)) as server:
+    async with serve_http(PostOnly() if version == MODERN else Streamable(version)) as server:
         yield HttpSpec(name="everything", url=server.url, kind=HttpKind.STREAMABLE)
 
 

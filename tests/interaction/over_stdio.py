@@ -9,14 +9,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from everything import Everything
+from everything import server_of
 
 
 def main() -> None:
     def send(message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")
 
-    server = Everything(sys.argv[1], send)
+    server = server_of(sys.argv[1], send)
     for line in sys.stdin:
         server.take(json.loads(line))
         sys.stdout.flush()

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from mcp_client import ClientLimits, ClientObserver, Host, ServerSource, ServerSpec
 from mcp_client.protocol.jsonrpc import decode, encode
-from mcp_client.protocol.versions import SUPPORTED_VERSIONS
+from mcp_client.protocol.versions import MODERN_VERSION, SUPPORTED_VERSIONS
 from mcp_client.transports.memory import MemoryTransport
-from tests.interaction.everything import Everything
+from tests.interaction.everything import server_of
 from tests.interaction.over_http import over_http_sse, over_streamable_http
 
 __all__ = ["WAYS", "Way"]
@@ -40,7 +40,7 @@ class InMemory:
     name = "everything"
 
     def __init__(self, version: str) -> None:
-        self._server = Everything(version, self._send)
+        self._server = server_of(version, self._send)
         self._wire: MemoryTransport | None = None
 
     def transport(
@@ -80,8 +80,12 @@ async def over_stdio(version: str) -> AsyncGenerator[ServerSource]:
 
 
 WAYS: Final = (
-    Way("memory", SUPPORTED_VERSIONS, over_memory),
-    Way("stdio", SUPPORTED_VERSIONS, over_stdio),
-    Way("streamable HTTP", ("2025-11-25", "2025-06-18", "2025-03-26"), over_streamable_http),
+    Way("memory", (MODERN_VERSION, *SUPPORTED_VERSIONS), over_memory),
+    Way("stdio", (MODERN_VERSION, *SUPPORTED_VERSIONS), over_stdio),
+    Way(
+        "streamable HTTP",
+        (MODERN_VERSION, "2025-11-25", "2025-06-18", "2025-03-26"),
+        over_streamable_http,
+    ),
     Way("HTTP+SSE", ("2024-11-05",), over_http_sse),
 )
