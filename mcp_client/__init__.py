@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         TemplateListing,
         ToolListing,
         connect,
+        keep_connected,
         open_host,
     )
     from mcp_client.client.authorizing import connect_authorized
@@ -290,6 +291,7 @@ __all__ = [
     "connect_authorized",
     "expand_template",
     "harden_process",
+    "keep_connected",
     "match_template",
     "open_host",
     "template_variables",
@@ -401,6 +403,7 @@ _HOMES = {
     "LoadedSkill": "mcp_client.client",
     "SkillListing": "mcp_client.client",
     "Standing": "mcp_client.client",
+    "keep_connected": "mcp_client.client",
     "ResponseCache": "mcp_client.protocol.modern.caching",
     "Dialect": "mcp_client.protocol.dialect",
     "Era": "mcp_client.protocol.eras",

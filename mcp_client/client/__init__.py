@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcp_client.client.client import Client
 from mcp_client.client.connecting import connect, open_host
 from mcp_client.client.http_source import HttpKind, HttpSpec
+from mcp_client.client.keeping import keep_connected
 from mcp_client.client.prompts import PromptListing
 from mcp_client.client.resources import ResourceListing, TemplateListing
 from mcp_client.client.skills import LoadedSkill, SkillListing
@@ -29,5 +30,6 @@ __all__ = [
     "TemplateListing",
     "ToolListing",
     "connect",
+    "keep_connected",
     "open_host",
 ]

@@ -126,5 +126,11 @@ class ClientLimits:
     """From sending a request to its answer, where the caller names no deadline."""
     progress_seconds_max: float = 600.0
     """From sending a request to its end, however much progress resets the clock until then."""
+    reconnects_max: int = 5
+    """Connections in a row to a server that is gone each time before one of them lasted."""
+    reconnect_seconds: float = 0.5
+    """Before the first of them; doubled with each further one, so that all take a quarter of a minute."""
+    connection_settled_seconds: float = 60.0
+    """How long a connection lasts that is not counted: a server that crashes once a minute is used."""
     close_seconds_max: float = 2.0
     """Between end of input and SIGTERM, and again between SIGTERM and SIGKILL."""
