@@ -112,6 +112,7 @@ async def test_tools_are_listed_over_pages_and_broken_ones_are_set_apart(
 
 
 @pytest.mark.requirement("F-8", "J-8")
+@pytest.mark.requirement("S-6", "S-7")
 async def test_every_kind_of_content_comes_through_and_an_unknown_kind_is_set_apart(
     source: ServerSource,
 ) -> None:
@@ -168,6 +169,7 @@ async def test_resources_are_listed_read_and_found_missing(source: ServerSource)
 
 
 @pytest.mark.requirement("F-26")
+@pytest.mark.requirement("S-6", "S-4")
 async def test_updates_of_a_subscribed_resource_are_told_until_it_is_unsubscribed(
     source: ServerSource,
 ) -> None:
@@ -209,6 +211,7 @@ async def test_prompts_are_listed_and_got_and_the_server_judges_the_arguments(
 
 
 @pytest.mark.requirement("S-8", "F-24")
+@pytest.mark.requirement("S-6", "S-7")
 async def test_arguments_are_completed_with_what_is_known_where_the_version_has_it(
     source: ServerSource, version: str
 ) -> None:
@@ -236,6 +239,7 @@ async def test_log_messages_come_from_the_level_that_was_asked_for(source: Serve
 
 
 @pytest.mark.requirement("S-9", "F-25")
+@pytest.mark.requirement("S-4")
 async def test_a_flood_of_changes_costs_at_most_two_refreshes(
     source: ServerSource, version: str
 ) -> None:

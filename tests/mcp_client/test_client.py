@@ -179,6 +179,7 @@ async def test_an_unknown_tool_is_the_servers_error() -> None:
     assert caught.value.code == -32602
 
 
+@pytest.mark.requirement("F-3")
 async def test_a_result_that_is_none_fails_its_call_and_no_other() -> None:
     server = echo_server()
     server.add_tool("odd", lambda _: {"content": "text"})

@@ -137,6 +137,13 @@ class Login:
     def __init__(self) -> None:
         self.generation = 1
 
+    @property
+    def is_due(self) -> bool:
+        return False
+
+    async def ready(self) -> None:
+        pass
+
     async def renewed(self, error: AuthorizationRequiredError, seen: object) -> None:
         raise error
 

@@ -262,7 +262,7 @@ async def test_a_question_that_somebody_declines_is_answered_so() -> None:
     assert calls(server)[1]["inputResponses"] == {"k": {"action": "decline"}}
 
 
-@pytest.mark.requirement("C-31")
+@pytest.mark.requirement("C-31", "C-11")
 @pytest.mark.parametrize("extra", [0, 1])
 async def test_the_rounds_have_a_bound(extra: int) -> None:
     bounds = ModernLimits(input_rounds_max=2)

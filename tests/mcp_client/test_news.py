@@ -77,6 +77,7 @@ async def test_changes_of_every_list_are_told_once_for_all_of_a_step(kind: ListK
 
 @pytest.mark.requirement("F-25", "S-42")
 @pytest.mark.parametrize("kind", ListKind)
+@pytest.mark.requirement("S-4")
 async def test_changes_that_were_not_declared_are_counted_and_not_told(kind: ListKind) -> None:
     bench = await open_bench(offering(**{kind.value: {"subscribe": True}}))
     told: list[ListKind] = []
@@ -312,6 +313,7 @@ async def test_a_completion_has_a_deadline_of_its_own_and_is_taken_back() -> Non
         await server.until_received("notifications/cancelled", 2)
 
 
+@pytest.mark.requirement("F-23")
 async def test_arguments_that_are_no_texts_are_refused_and_nothing_is_sent() -> None:
     server = offering()
     wrong: Any = {"a": 1}

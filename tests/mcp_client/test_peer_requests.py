@@ -396,6 +396,7 @@ async def test_one_handler_over_the_bound_is_refused_until_another_has_ended() -
 
 
 @pytest.mark.requirement("C-22")
+@pytest.mark.requirement("C-11", "C-10")
 async def test_one_request_over_the_rate_is_refused_without_troubling_anybody() -> None:
     asked: list[object] = []
 

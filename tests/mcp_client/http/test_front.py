@@ -42,6 +42,7 @@ def spec(server: HttpServer, kind: HttpKind = HttpKind.AUTO, **more: Any) -> Htt
 
 @pytest.mark.requirement("H-5")
 @pytest.mark.requirement("S-3")
+@pytest.mark.requirement("S-9", "S-4")
 async def test_a_lost_session_begins_anew_and_the_call_is_sent_once_more() -> None:
     script = Mcp()
     changed: list[ListKind] = []

@@ -381,6 +381,7 @@ async def test_the_session_id_goes_on_everything_after_and_is_shown_nowhere() ->
     ("version", "named"),
     [("2025-11-25", "2025-11-25"), ("2025-06-18", "2025-06-18"), ("2025-03-26", None)],
 )
+@pytest.mark.requirement("S-4")
 async def test_the_version_is_named_after_the_handshake_where_it_has_to_be(
     version: str, named: str | None
 ) -> None:

@@ -19,6 +19,7 @@ NOTICE: Mapping[str, object] = {"jsonrpc": "2.0", "method": "notifications/messa
 
 
 @pytest.mark.requirement("H-5")
+@pytest.mark.requirement("S-4")
 async def test_a_new_initialize_begins_a_session_without_the_old_id() -> None:
     script = Script()
     ids = iter(["one", "two"])
@@ -75,6 +76,7 @@ async def test_what_an_old_session_hears_late_does_not_end_the_new_one() -> None
 
 @pytest.mark.requirement("H-12")
 @pytest.mark.parametrize("status", [200, 204, 405, 404, 500])
+@pytest.mark.requirement("L-7")
 async def test_a_close_deletes_the_session_whatever_the_server_says_to_that(status: int) -> None:
     script = Script()
 

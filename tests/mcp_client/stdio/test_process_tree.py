@@ -56,6 +56,7 @@ async def test_after_close_no_descendant_is_alive_however_it_was_started(way: st
         assert [pid for pid in tree if is_alive(pid)] == []
 
 
+@pytest.mark.requirement("S-30", "T-6", "L-7")
 async def test_after_close_a_server_that_listens_to_nothing_is_dead() -> None:
     async with opened(*TREE, *WAYS, "deaf") as connection:
         tree = await pids(connection, 1 + len(WAYS))
@@ -84,6 +85,7 @@ async def test_what_a_server_leaves_behind_when_it_exits_is_ended_soon_and_witho
         await until_dead(tree, seconds=3)
 
 
+@pytest.mark.requirement("T-6", "L-7")
 async def test_a_server_gets_the_end_of_its_input_first_and_may_end_in_its_own_time(
     tmp_path: Path,
 ) -> None:
@@ -96,6 +98,7 @@ async def test_a_server_gets_the_end_of_its_input_first_and_may_end_in_its_own_t
     assert note.read_text() == "orderly"
 
 
+@pytest.mark.requirement("S-30", "T-6", "L-7")
 async def test_a_server_that_stays_after_its_input_ended_gets_sigterm_before_sigkill(
     tmp_path: Path,
 ) -> None:

@@ -251,6 +251,7 @@ async def test_a_bound_of_nothing_keeps_nothing_of_stderr() -> None:
         assert (await gone(connection)).stderr_tail == ""
 
 
+@pytest.mark.requirement("T-2")
 async def test_the_end_of_stderr_is_a_field_of_the_error_without_control_characters() -> None:
     program = r"read x; printf 'bad \033[31mthing\a\b\r\n\302\233 \342\200\256 \377\n' >&2; exit 2"
     async with opened("sh", "-c", program) as connection:

@@ -186,6 +186,7 @@ async def test_a_refusal_is_told_with_its_reason_its_rule_and_the_bytes(stage: S
 
 
 @pytest.mark.requirement("S-16")
+@pytest.mark.requirement("F-5")
 async def test_a_tools_error_reaches_the_model_and_stays_a_failure(stage: Stage) -> None:
     async def failing(call: Call) -> UntrustedContent:
         await anyio.lowlevel.checkpoint()

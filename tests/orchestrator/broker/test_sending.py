@@ -151,6 +151,7 @@ async def test_no_argument_result_or_word_of_a_server_is_on_record() -> None:
 
 
 @pytest.mark.requirement("I23")
+@pytest.mark.requirement("F-3")
 async def test_a_call_whose_record_cannot_be_kept_is_not_sent() -> None:
     async with staged() as stage:
         view = stage.agent().view
@@ -192,6 +193,7 @@ async def test_names_that_a_model_made_up_do_not_break_the_log(tmp_path: Path) -
 
 
 @pytest.mark.requirement("S-16")
+@pytest.mark.requirement("F-5")
 async def test_a_tool_that_says_it_failed_stays_a_failure_and_its_content_is_delivered() -> None:
     server = scripted()
     server.add_tool("broken", lambda _: text_result("disk is full", is_error=True))
@@ -245,6 +247,7 @@ async def test_after_a_server_died_calls_to_it_are_refused() -> None:
     assert error.delivery is Delivery.NOT_SENT
 
 
+@pytest.mark.requirement("F-3")
 async def test_a_call_that_is_not_answered_in_the_time_of_its_entry_is_lost() -> None:
     entries = [entry("files", timeout=20)]
     async with staged(entries=entries) as stage:

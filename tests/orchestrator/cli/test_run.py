@@ -59,6 +59,7 @@ def test_a_project_runs_only_once_all_of_it_and_what_its_server_says_is_approved
     assert "writer" in third.out
 
 
+@pytest.mark.requirement("T-7")
 def test_the_error_of_a_pending_approval_shows_what_would_run(
     remit: Remit, project: Project
 ) -> None:

@@ -458,6 +458,7 @@ def test_an_allowed_variable_is_expanded_for_a_project(tmp_path: Path) -> None:
     assert one({"command": "x", "args": ["${TOKEN}"]}, given).args == ("1",)
 
 
+@pytest.mark.requirement("T-7")
 def test_a_person_sees_the_whole_command_its_variables_and_files(tmp_path: Path) -> None:
     entry = one(
         {

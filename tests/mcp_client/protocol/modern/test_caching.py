@@ -34,6 +34,7 @@ def found(
 
 
 @pytest.mark.requirement("F-30")
+@pytest.mark.requirement("S-6")
 def test_a_fresh_answer_is_given_again() -> None:
     answer = result()
 
@@ -191,6 +192,7 @@ def test_past_the_bound_of_answers_the_one_used_longest_ago_goes() -> None:
     ]
 
 
+@pytest.mark.requirement("S-6")
 def test_past_the_bound_of_bytes_the_one_used_longest_ago_goes() -> None:
     size = len(encode(result()))
     cache = ResponseCache(ModernLimits(cached_bytes_max=2 * size + 2))

@@ -215,10 +215,12 @@ def refined(code: int, data: object) -> PeerError:
     return refine_error(error, LIMITS, BOUNDS)
 
 
+@pytest.mark.requirement("J-7")
 def test_a_header_mismatch_is_told_from_other_errors() -> None:
     assert isinstance(refined(-32020, None), HeaderMismatchError)
 
 
+@pytest.mark.requirement("J-7")
 def test_a_missing_capability_is_named() -> None:
     error = refined(-32021, {"requiredCapabilities": {"elicitation": {}}})
 
@@ -227,6 +229,7 @@ def test_a_missing_capability_is_named() -> None:
 
 
 @pytest.mark.requirement("L-22")
+@pytest.mark.requirement("J-7")
 def test_a_refused_version_comes_with_those_that_are_spoken() -> None:
     error = refined(-32022, {"supported": ["2026-07-28", "2025-11-25"], "requested": "x"})
 
@@ -243,6 +246,7 @@ def test_a_refused_version_without_others_names_none(data: object) -> None:
     assert error.supported == ()
 
 
+@pytest.mark.requirement("J-7")
 def test_any_other_error_stays_what_it_was() -> None:
     assert type(refined(-32602, None)) is PeerError
 
