@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from orchestrator.authority.ledger import Cell
 from orchestrator.core.calls import ToolSpec
-from orchestrator.core.capability import CapabilityRef
-from orchestrator.core.errors import DenyReason
+from orchestrator.core.capability import CapabilityKind, CapabilityRef
+from orchestrator.core.denials import DENIALS, Denial, DenyReason
+from orchestrator.core.display import safe_line
 from orchestrator.core.ids import AgentId
 from policies import Effect, PolicySet, Principal, Verdict
 
-__all__ = ["Capability", "CapabilitySnapshot", "CapabilityTable", "Lost", "Row"]
+__all__ = ["Capability", "CapabilitySnapshot", "CapabilityTable", "Lost", "Row", "TableDiff"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,30 @@ class Lost:
     ref: CapabilityRef
     reason: DenyReason
 
+    @property
+    def denial(self) -> Denial:
+        """What that took away, and how to get it back."""
+        return DENIALS[self.reason]
+
+    def __str__(self) -> str:
+        why = self.reason.value.replace("_", " ")
+        return f"{self.ref}: {why}; lost: {self.denial.lost}; {self.denial.regain}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDiff:
+    """How one table stands to another: what only the later has, only the earlier, and both otherwise.
+
+    `changed` are capabilities of one name with another definition or other possible effects.
+    """
+
+    added: tuple[CapabilityRef, ...]
+    removed: tuple[CapabilityRef, ...]
+    changed: tuple[CapabilityRef, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
 
 class CapabilityTable:
     """What one role under one grant may reach. Immutable; shared by all agents of that grant."""
@@ -81,7 +106,7 @@ class CapabilityTable:
         )
         self.rows = tuple(rows)
         self.specs = tuple(item.spec for item in self._by_name.values())
-        self.digest = self._digest()
+        self.digest = hashlib.sha256(self.canonical()).hexdigest()
 
     def find(self, server: str, name: str) -> Capability | None:
         """Return the capability of that exact server and name, if it is in the table."""
@@ -93,7 +118,38 @@ class CapabilityTable:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def _digest(self) -> str:
+    def attenuate(self, keep: Callable[[CapabilityRef], bool]) -> CapabilityTable:
+        """Return a table without what `keep` turns down. It never has more than this one (I6)."""
+        return CapabilityTable(
+            principal=self.principal,
+            policy=self.policy,
+            capabilities=[item for item in self._by_name.values() if keep(item.ref)],
+            rows=[row if keep(row.ref) else replace(row, granted=False) for row in self.rows],
+        )
+
+    def diff(self, earlier: CapabilityTable) -> TableDiff:
+        """Return what has changed since `earlier`, for whoever is to be given this one instead."""
+        mine, theirs = self._signatures(), earlier._signatures()
+        return TableDiff(
+            added=tuple(ref for key, (ref, _) in mine.items() if key not in theirs),
+            removed=tuple(ref for key, (ref, _) in theirs.items() if key not in mine),
+            changed=tuple(
+                ref
+                for key, (ref, effects) in mine.items()
+                if key in theirs and (ref, effects) != theirs[key]
+            ),
+        )
+
+    def _signatures(
+        self,
+    ) -> dict[tuple[str, CapabilityKind, str], tuple[CapabilityRef, frozenset[Effect]]]:
+        return {
+            (item.ref.server, item.ref.kind, item.ref.name): (item.ref, item.verdict.possible)
+            for item in self._by_name.values()
+        }
+
+    def canonical(self) -> bytes:
+        """Return what `digest` is over: ASCII JSON without blanks, in an order of its own."""
         content = {
             "role": self.principal.role,
             "policy": self.policy.digest,
@@ -108,8 +164,7 @@ class CapabilityTable:
                 for item in self._by_name.values()
             ),
         }
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +188,21 @@ class CapabilitySnapshot:
     def refs(self) -> tuple[CapabilityRef, ...]:
         """What was admitted, dead or alive."""
         return tuple(item.ref for item in self.table)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the table for a person: each capability, what would be decided, and whether it lives.
+
+        Names are a server's own words: made safe for a terminal.
+        """
+        lost = {item.ref: item.reason.value for item in self.changes()}
+        return tuple(
+            f"{safe_line(str(row.ref), reveal=True)}  "
+            f"{'/'.join(sorted(effect.value for effect in row.effects)) or 'forbid'}  "
+            f"{safe_line(row.rule) or '-'}  "
+            f"{'lost: ' + lost[row.ref] if row.ref in lost else 'in force'}"
+            for row in self.table.rows
+            if row.visible
+        )
 
     def changes(self) -> tuple[Lost, ...]:
         """Return which capabilities are dead, each with its cause."""

@@ -36,15 +36,14 @@ class BuiltinTool:
 
 
 async def _list_capabilities(view: AgentView, arguments: Mapping[str, object]) -> str:
-    lost = (
-        {item.ref: item.reason.value for item in view.snapshot.changes()} if view.snapshot else {}
-    )
+    lost = {item.ref: item for item in view.snapshot.changes()} if view.snapshot else {}
     rows = [
         {
             "server": item.ref.server,
             "tool": item.ref.name,
             "effects": sorted(effect.value for effect in item.verdict.possible),
-            "lost": lost.get(item.ref),
+            "lost": lost[item.ref].reason.value if item.ref in lost else None,
+            "regain": lost[item.ref].denial.regain if item.ref in lost else None,
         }
         for item in (view.snapshot.table if view.snapshot else ())
     ]

@@ -33,11 +33,26 @@ class Receipt:
 
 
 class Revocation:
-    """An act of taking back. It has happened when this value exists; awaiting it gives the receipt."""
+    """An act of taking back. It has happened when this value exists; awaiting it gives the receipt.
 
-    def __init__(self, flip: Flip, *, drain_seconds: float) -> None:
+    Soft: a frame that had begun is finished, within `drain_seconds`, and counts as sent before.
+    `hard`: every connection on which a call of it had begun is ended in this very step, a server's
+    process with it; others that used the server lose it too.
+    """
+
+    def __init__(self, flip: Flip, *, drain_seconds: float, hard: bool = False) -> None:
         self.flip = flip
         self._drain_seconds = drain_seconds
+        self._calls = [item for item in flip.flights if isinstance(item, CallFlight)]
+        self._begun = [
+            item for item in self._calls if item.pending.delivery is not Delivery.NOT_SENT
+        ]
+        # Frames of calls that had ended before, but whose last bytes were not out.
+        self._ended = [item for item in flip.flights if isinstance(item, DrainFlight)]
+        if hard:
+            self._drain_seconds = 0.0
+            for item in (*self._begun, *self._ended):
+                item.link.kill()
 
     @property
     def reason(self) -> DenyReason:
@@ -48,12 +63,9 @@ class Revocation:
         return self._receipt().__await__()
 
     async def _receipt(self) -> Receipt:
-        calls = [item for item in self.flip.flights if isinstance(item, CallFlight)]
+        calls, begun = self._calls, self._begun
         waits = sum(isinstance(item, WaitFlight) for item in self.flip.flights)
-        begun = [item for item in calls if item.pending.delivery is not Delivery.NOT_SENT]
-        # Frames of calls that had ended before, but whose last bytes were not out.
-        ended = [item for item in self.flip.flights if isinstance(item, DrainFlight)]
-        leaving = [*begun, *ended]
+        leaving = [*begun, *self._ended]
         with anyio.move_on_after(self._drain_seconds):
             for item in leaving:
                 await item.pending.wait_drained()

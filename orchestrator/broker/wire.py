@@ -99,7 +99,8 @@ class Link:
     """One live connection: the client session, and the cell of the server's incarnation it serves.
 
     `cancel_guard` is the leave for notifications/cancelled, `seconds` the time that one call may
-    take. `abort` kills the connection and returns when no byte can leave it any more. `is_fresh`
+    take. `kill` has the connection and its process ended, in this step; `abort` does and returns when
+    no byte can leave it any more. `is_fresh`
     says whether the definitions that are known are those of the present session of the server,
     `catch_up` returns once they are.
     """
@@ -111,5 +112,6 @@ class Link:
     cancel_guard: SendGuard
     seconds: float
     abort: Callable[[], Awaitable[None]]
+    kill: Callable[[], None]
     is_fresh: Callable[[], bool]
     catch_up: Callable[[], Awaitable[None]]

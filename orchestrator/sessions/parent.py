@@ -358,13 +358,13 @@ class ParentSession:
     # ------------------------------------------------------------------------- taking back
 
     def remove_server(
-        self, name: str, reason: DenyReason = DenyReason.SERVER_REMOVED
+        self, name: str, reason: DenyReason = DenyReason.SERVER_REMOVED, *, hard: bool = False
     ) -> Revocation:
         """Withdraw a server: every capability of it is dead when this returns, then it is ended.
 
         Raises ConfigError if there is no such server.
         """
-        return self._taken_back(self._fleet.withdraw(name, reason))
+        return self._taken_back(self._fleet.withdraw(name, reason), hard=hard)
 
     def disable_server(self, name: str) -> Revocation:
         """Withdraw a server until `enable_server`. Raises ConfigError if there is no such server."""
@@ -403,13 +403,17 @@ class ParentSession:
         self._tables.clear()
         return Reload(revocations=revocations, started=started)
 
-    def cancel_agent(self, agent: str) -> Revocation:
+    def cancel_agent(self, agent: str, *, hard: bool = False) -> Revocation:
         """Take back the authority of an agent and of all below it, and stop them.
+
+        With `hard` the servers at which their calls had begun are killed, for all who use them;
+        else a frame that had begun is finished.
 
         Raises ConfigError if there is no such agent.
         """
         found = self._household.find(agent)
-        return self._taken_back(self._ledger.revoke(found.cell, DenyReason.AGENT_CANCELLED))
+        flip = self._ledger.revoke(found.cell, DenyReason.AGENT_CANCELLED)
+        return self._taken_back(flip, hard=hard)
 
     def replace_policy(self, policy: PolicySet) -> Revocation:
         """Decide by another policy from now on. Agents live on; their rights can only shrink.
@@ -429,7 +433,7 @@ class ParentSession:
         self._desk.tell()
         return revocation
 
-    def _taken_back(self, flip: Flip) -> Revocation:
+    def _taken_back(self, flip: Flip, *, hard: bool = False) -> Revocation:
         self._ports.audit.append(
             "revoked",
             {
@@ -441,7 +445,7 @@ class ParentSession:
                 "stopped": len(flip.flights),
             },
         )
-        return Revocation(flip, drain_seconds=self._limits.drain_seconds_max)
+        return Revocation(flip, drain_seconds=self._limits.drain_seconds_max, hard=hard)
 
     async def _close(self) -> None:
         """Flip first, then end the processes, side by side; shielded, and bounded by the client."""

@@ -156,6 +156,7 @@ class ServerConnection:
                 cancel_guard=cancel,
                 seconds=self.seconds,
                 abort=self.abort,
+                kill=self.kill,
                 is_fresh=partial(self._is_fresh, client),
                 catch_up=partial(self._catch_up, client),
             )
@@ -257,6 +258,10 @@ class ServerConnection:
     async def wait_over(self) -> None:
         """Return once nothing of this incarnation is left."""
         await self._closed.wait()
+
+    def kill(self) -> None:
+        """Have the connection ended, a process with it; it then is lost. Synchronous."""
+        self._scope.cancel()
 
     async def abort(self) -> None:
         """End the connection and return once no byte can leave it any more. It then is lost."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import FrozenInstanceError, replace
+from hashlib import sha256
 
 import pytest
 
 from orchestrator.authority.admission import Grant
+from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.errors import DenyReason
 from policies import Principal
 from tests.orchestrator.authority.admitting import OPEN, Shop, names
@@ -144,3 +147,76 @@ def test_a_row_is_visible_if_it_is_granted_and_some_call_could_be_made(
     row = replace(table.rows[0], granted=granted)
 
     assert row.visible is visible
+
+
+# ------------------------------------------------------------------------ told, narrowed, compared
+
+
+def test_what_was_lost_is_told_with_what_it_means_and_how_to_get_it_back() -> None:
+    shop = Shop()
+    snapshot = shop.snapshot(shop.table())
+    shop.ledger.revoke(shop.servers["files"], DenyReason.SERVER_DISABLED)
+
+    (lost,) = snapshot.changes()
+
+    assert (str(lost.ref), lost.reason) == ("files/read", DenyReason.SERVER_DISABLED)
+    assert "enable the server" in str(lost)
+
+
+def test_what_happens_at_one_server_takes_nothing_of_another() -> None:
+    shop = Shop()
+    snapshot = shop.snapshot(shop.table())
+    shop.ledger.revoke(shop.tools["git", "push"], DenyReason.DEFINITION_CHANGED)
+
+    assert [str(item.ref) for item in snapshot.changes()] == ["git/push"]
+
+
+@pytest.mark.requirement("I6")
+def test_an_attenuated_table_has_what_is_kept_and_nothing_else() -> None:
+    whole = Shop().table()
+
+    less = whole.attenuate(lambda ref: ref.server == "git")
+
+    assert names(less) == ["git/log", "git/push"]
+    assert less.digest != whole.digest
+    assert [row.visible for row in less.rows] == [True, True, False]
+    assert names(less.attenuate(lambda _: True)) == names(less)
+
+
+def test_a_table_differs_from_an_earlier_one_by_name_definition_and_effects() -> None:
+    shop = Shop()
+    before = shop.table()
+    changed = Shop(digest="d2").table()
+    asked = shop.table('policy p v1 { permit "a" call on git/* ask "b" call on git/push }')
+
+    assert not before.diff(shop.table())
+    assert names_of(changed.diff(before).changed) == ["git/log", "git/push", "files/read"]
+    diff = asked.diff(before)
+    assert (names_of(diff.removed), names_of(diff.changed)) == (["files/read"], ["git/push"])
+    assert names_of(before.diff(asked).added) == ["files/read"]
+
+
+def test_the_digest_is_over_the_canonical_bytes_whatever_the_order() -> None:
+    shop = Shop()
+    turned = shop.table(offers=list(reversed(shop.offers())))
+
+    assert shop.table().canonical() == turned.canonical()
+    assert shop.table().canonical().isascii()
+    assert shop.table().digest == sha256(turned.canonical()).hexdigest()
+
+
+def test_a_person_sees_what_lives_and_what_does_not_and_no_hidden_character() -> None:
+    shop = Shop(names=(("git", "log"), ("git", "pu\u202esh")))
+    snapshot = shop.snapshot(shop.table())
+    shop.ledger.revoke(shop.tools["git", "log"], DenyReason.DEFINITION_CHANGED)
+
+    first, second = snapshot.lines()
+
+    assert first.startswith("git/log  permit")
+    assert first.endswith("lost: definition_changed")
+    assert "<U+202E>" in second
+    assert second.endswith("in force")
+
+
+def names_of(refs: Iterable[CapabilityRef]) -> list[str]:
+    return [str(ref) for ref in refs]

@@ -134,11 +134,22 @@ POLICY: Final = Way(
     lambda session: session.replace_policy(policy_of(OPEN)), DenyReason.POLICY_CHANGED
 )
 SESSION: Final = Way(lambda session: session.close(), DenyReason.SESSION_CLOSED)
+REPLACED: Final = Way(
+    lambda session: session.close(DenyReason.SESSION_REPLACED), DenyReason.SESSION_REPLACED
+)
+DISABLED: Final = Way(lambda session: session.disable_server(FILES), DenyReason.SERVER_DISABLED)
+RELOADED: Final = Way(
+    lambda session: session.reload([entry(FILES, args=["--another"])]).revocations[0],
+    DenyReason.CONFIGURATION_RELOADED,
+)
+HARD: Final = Way(
+    lambda session: session.cancel_agent("worker", hard=True), DenyReason.AGENT_CANCELLED
+)
 
 
 def ways(*some: Way) -> pytest.MarkDecorator:
     """Run a test once for each way; for all of them where none is named."""
-    wanted = some or (AGENT, SERVER, POLICY, SESSION)
+    wanted = some or (AGENT, SERVER, POLICY, SESSION, REPLACED, DISABLED, RELOADED)
     return pytest.mark.parametrize("way", wanted, ids=[way.reason.value for way in wanted])
 
 

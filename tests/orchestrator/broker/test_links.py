@@ -86,6 +86,7 @@ async def wired() -> AsyncGenerator[Wired]:
                     cancel_guard=UNGUARDED,
                     seconds=5.0,
                     abort=aborted,
+                    kill=lambda: None,
                     is_fresh=lambda: True,
                     catch_up=aborted,
                 )

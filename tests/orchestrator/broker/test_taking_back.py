@@ -32,6 +32,7 @@ from tests.orchestrator.broker.stage import (
     staged,
     until,
     ways,
+    wish,
 )
 
 BIG = {"path": "x" * 200}
@@ -411,3 +412,56 @@ async def test_a_removed_server_stays_removed_for_who_knew_it() -> None:
         assert (await refusal(view, "files/read")).reason is DenyReason.SERVER_REMOVED
         late = stage.agent("late").view
         assert (await refusal(late, "files/read")).reason is DenyReason.NOT_IN_SNAPSHOT
+
+
+# ------------------------------------------------------------------------------- soft and hard
+
+
+@pytest.mark.requirement("I2", "I3")
+async def test_hard_taking_back_ends_the_connection_of_a_frame_that_had_begun_at_once() -> None:
+    async with half_written() as (stage, call, before):
+        receipt = await stage.session.cancel_agent("worker", hard=True)
+
+        assert (await call.refused()).delivery is Delivery.MAYBE_SENT
+        assert (receipt.maybe_sent, receipt.drained, receipt.aborted) == (1, 0, 1)
+        assert sent_bytes(stage.files) == before + 40
+        assert stage.files.over
+
+
+async def test_hard_taking_back_ends_a_server_that_is_at_work_for_the_agent() -> None:
+    async with held() as (stage, call):
+        stage.session.cancel_agent("worker", hard=True)
+        await call.refused()
+        connection = stage.session.servers[ServerName("files")]
+        await connection.wait_over()
+
+        assert connection.state is ServerState.LOST
+
+
+async def test_hard_taking_back_leaves_servers_alone_at_which_nothing_had_begun() -> None:
+    async with (
+        staged(servers=[scripted("files"), scripted("git")]) as stage,
+        calling(stage.agent().view, "files/wait") as call,
+    ):
+        await stage.files.until(lambda: stage.files.held)
+        other = stage.agent("other").view
+        await stage.session.cancel_agent("worker", hard=True)
+        await call.refused()
+
+        assert (await other.call(wish("git/ok"))).text == "ok"
+
+
+@pytest.mark.requirement("I25")
+@ways()
+async def test_taking_back_waits_for_no_disk_and_no_wire(way: Way) -> None:
+    async with staged() as stage:
+        stage.files.wire.block()
+        async with calling(stage.agent().view, "files/read") as call:
+            await stage.queued()
+            stage.audit.full = True  # and every flush fails from here on
+
+            way.of(stage.session)
+
+            assert stage.audit.fields("revoked")[-1]["reason"] == way.reason.value
+            assert (await call.refused()).reason is way.reason
+            stage.audit.full = False
