@@ -53,7 +53,7 @@ class Attempts:
         asker: sends the credential traffic.
         rules: which URLs are spoken to.
         settings: how the server is to be authorized.
-        step: asks a person; None if nobody is here.
+        step: asks a person; None if nobody is here. It may be set to another later on.
         server: the host's label of the server, for errors.
         clock: the wall clock.
     """
@@ -74,7 +74,7 @@ class Attempts:
         self._rules = rules
         self._limits: AuthLimits = rules.limits
         self._settings = settings
-        self._step = step
+        self.step = step
         self._server = server
         self._clock = clock
 
@@ -178,7 +178,7 @@ class Attempts:
     # --------------------------------------------------------------------------------- steps
 
     async def _identified(self, flow: Flow, known: ClientIdentity | None) -> Flow:
-        redirect = _NOWHERE if self._step is None else self._step.redirect_uri
+        redirect = _NOWHERE if self.step is None else self.step.redirect_uri
         if known is not None and not known.may_redirect_to(redirect):
             known = None  # the listener is another one than that which was registered
         chosen = choose_client(
@@ -210,17 +210,17 @@ class Attempts:
         return flow
 
     async def _consented(self, flow: Flow) -> Flow:
-        if self._step is None:
+        if self.step is None:
             raise NeedsAuthorizationError(server=self._server)
         consent = Consent(
-            redirect_uri=self._step.redirect_uri,
+            redirect_uri=self.step.redirect_uri,
             state=secrets.token_urlsafe(32),
             verifier=secrets.token_urlsafe(48),
         )
         flow = flow.asking(consent)
         url = self._rules.check(authorization_url(flow, consent))
         with anyio.move_on_after(self._limits.consent_seconds_max) as scope:
-            came = await self._step.visit(url)
+            came = await self.step.visit(url)
             return flow.consented(read_redirect(came, consent, self._limits))
         assert scope.cancelled_caught
         raise AuthorizationFailedError(AuthFault.DENIED, "nobody came back in time")

@@ -113,7 +113,6 @@ class Authorizer:
         self._origin: Final = Target.parse(server_url).origin
         self._settings = settings
         self._store = store
-        self._step = step
         self._server = server
         self._limits = limits
         self._clock = clock
@@ -150,6 +149,15 @@ class Authorizer:
         self._refusals = 0
 
     # ----------------------------------------------------------------------------- attaching
+
+    @property
+    def step(self) -> AuthorizationStep | None:
+        """Who asks a person; None if nobody is here."""
+        return self._attempts.step
+
+    @step.setter
+    def step(self, step: AuthorizationStep | None) -> None:
+        self._attempts.step = step
 
     @property
     def generation(self) -> tuple[int, int]:
@@ -283,7 +291,8 @@ class Authorizer:
 
     async def _renew(self, error: AuthorizationRequiredError, *, widens: bool) -> None:
         with self._begun():
-            self._count(widens=widens)
+            if not widens or self.step is not None:
+                self._count(widens=widens)
             if not widens and await self._overtaken(self._stored.generation):
                 return
             can_refresh = not widens and any(
@@ -291,7 +300,7 @@ class Authorizer:
                 for each in self._stored.kept.values()
             )
             try:
-                if self._needs_person and self._step is None and not can_refresh:
+                if self._needs_person and self.step is None and not can_refresh:
                     raise NeedsAuthorizationError(server=self._server)
                 await self._alone(partial(self._authorize, error=error, widens=widens))
             except NeedsAuthorizationError:
@@ -311,7 +320,7 @@ class Authorizer:
 
     async def _grant_anew(self, error: AuthorizationRequiredError) -> None:
         with self._begun():
-            if self._needs_person and self._step is None:
+            if self._needs_person and self.step is None:
                 raise NeedsAuthorizationError(server=self._server)
             await self._alone(partial(self._authorize, error=error, widens=False, anew=True))
 

@@ -12,8 +12,11 @@ import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, cast
+
+import anyio.to_thread
 
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
 from mcp_client.auth.grants import Grant
@@ -24,7 +27,7 @@ from mcp_client.protocol.errors import RemoteProtocolError
 from mcp_client.protocol.jsonrpc import as_object, decode, encode
 from mcp_client.protocol.limits import ClientLimits
 
-__all__ = ["FileTokenStore", "Kept", "MemoryTokenStore", "Stored", "TokenStore"]
+__all__ = ["FileTokenStore", "Kept", "MemoryTokenStore", "Stored", "TokenStore", "forget"]
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -109,6 +112,15 @@ class TokenStore(Protocol):
     def release(self, server: str, holder: str) -> None:
         """Renew it no longer."""
         ...
+
+
+async def forget(store: TokenStore, server: str) -> None:
+    """Drop the tokens that are kept of a server, whoever else writes there meanwhile."""
+    while True:
+        stored = await anyio.to_thread.run_sync(partial(store.read, server))
+        swap = partial(store.swap, server, stored.generation, stored.without_tokens())
+        if await anyio.to_thread.run_sync(swap):
+            return
 
 
 class MemoryTokenStore:

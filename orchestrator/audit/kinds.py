@@ -17,6 +17,8 @@ class AuditKind(StrEnum):
     SERVER_LOST = "server_lost"
     SERVER_ENABLED = "server_enabled"
     """A disabled server was started again, as another incarnation."""
+    LOGIN_CHANGED = "login_changed"
+    """The login to a server was gained, widened, lost, or is another one now."""
     CONFIGURATION_RELOADED = "configuration_reloaded"
     DEFINITION_PINNED = "definition_pinned"
     DEFINITION_CHANGED = "definition_changed"

@@ -45,6 +45,21 @@ class Renewing:
         self._ledger = ledger
         self._gate = gate
 
+    async def before(
+        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability, link: Link
+    ) -> None:
+        """Wait for what is due anyhow, before the call is decided: what moves by it would void that.
+
+        Raises as `session`.
+        """
+        renewal = link.session.renewal
+        if renewal.credentials_due:
+            await renewal.credentials_ready()
+        if renewal.is_due or not link.is_fresh():
+            # the count before the one that is due, or that was listed
+            seen = renewal.count - (not renewal.is_due)
+            await self.session(wish, snapshot, capability, link, seen, Delivery.NOT_SENT)
+
     async def after(
         self,
         wish: Wish,

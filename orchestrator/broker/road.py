@@ -143,10 +143,8 @@ class Broker:
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
         link = self._links.get(capability.ref.server)
-        if link is not None and (link.session.renewal.is_due or not link.is_fresh()):
-            # the count before the one that is due, or that was listed
-            seen = link.session.renewal.count - (not link.session.renewal.is_due)
-            await self._renewing.session(wish, snapshot, capability, link, seen, Delivery.NOT_SENT)
+        if link is not None:
+            await self._renewing.before(wish, snapshot, capability, link)
         if not wish.params:
             wish.take_arguments(self._limits, self._digest_arguments)
         stamp = self._gate.stamp(snapshot, capability)

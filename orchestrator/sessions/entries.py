@@ -17,6 +17,7 @@ from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import ServerName
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.fingerprints import CommandLine
+from orchestrator.sessions.oauth import NO_LOGIN, LoginEntry
 from orchestrator.sessions.words import loads_code
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ServerEntry",
     "ServerTransport",
     "ServersFile",
+    "in_the_clear",
     "merge_servers",
     "refuse_changed",
     "refuse_isolation",
@@ -91,6 +93,7 @@ class ServerEntry:
         cwd: its folder; the project's where the entry names none.
         url: where it is, expanded; empty if it is started.
         headers: what is sent to it with every request, expanded.
+        login: how it is logged in to; of use where `wants_login`.
         timeout_seconds: for one call; None takes the session's.
         raw: the entry as it stands in the file, unexpanded.
         digest: SHA-256 over the label, `raw` and the files that the command names (project's only).
@@ -113,6 +116,7 @@ class ServerEntry:
     cwd: Path
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    login: LoginEntry = field(default=NO_LOGIN, repr=False)
     timeout_seconds: float | None = None
     description_trust: DescriptionTrust = DescriptionTrust.ASK
     isolate: Isolation = Isolation.SESSION
@@ -120,6 +124,13 @@ class ServerEntry:
     files: tuple[tuple[str, str], ...] = ()
     variables: tuple[str, ...] = ()
     command_line: CommandLine | None = field(default=None, repr=False)
+
+    @property
+    def wants_login(self) -> bool:
+        """Whether it can be logged in to: at a URL, and without credentials of its own."""
+        return self.transport is not ServerTransport.STDIO and not any(
+            name.lower() == "authorization" for name in self.headers
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +241,7 @@ def _started(entry: ServerEntry) -> list[str]:
     return lines
 
 
-def _in_the_clear(url: str) -> bool:
+def in_the_clear(url: str) -> bool:
     """Return whether what is sent to an address leaves this machine without encryption."""
     try:
         parts = urlsplit(url)
@@ -251,6 +262,8 @@ def _reached(entry: ServerEntry) -> list[str]:
     lines = [f"connects to: {url}"]
     if not url.isascii() or "xn--" in url.lower():
         lines.append("NOT ALL OF THIS ADDRESS IS PLAIN LETTERS: it may look like another")
-    if headers and _in_the_clear(entry.url or url):
+    if headers and in_the_clear(entry.url or url):
         lines.append("NOT ENCRYPTED: whoever is on the way reads what is sent, its headers too")
-    return lines + [f"sends with every request: {name}: {value}" for name, value in headers.items()]
+    lines += [f"sends with every request: {name}: {value}" for name, value in headers.items()]
+    oauth = cast("Mapping[str, object]", entry.raw.get("oauth", {}))
+    return lines + [f"logs in with {name}: {value}" for name, value in oauth.items()]

@@ -9,10 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 
+from mcp_client.auth.grants import GrantChange
 from mcp_client.client import Host, ServerSource
 from orchestrator.authority.ledger import Cell, CellKind, Flip, Ledger
 from orchestrator.broker import Broker
@@ -21,8 +23,9 @@ from orchestrator.core.errors import ConfigError, DenyReason
 from orchestrator.core.ids import ServerName
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.entries import EntryState, ServerEntry
+from orchestrator.sessions.logins import LoginPorts, ServerLogin
 from orchestrator.sessions.ports import SessionPorts
-from orchestrator.sessions.servers import ServerConnection, ServerState
+from orchestrator.sessions.servers import ServerConnection, ServerState, needs_login
 
 __all__ = ["Difference", "ServerFleet", "difference"]
 
@@ -61,6 +64,9 @@ def difference(
     return Difference(gone=MappingProxyType(gone), start=start)
 
 
+_WITHDRAWN: Final = frozenset({ServerState.DISABLED, ServerState.REMOVED})
+
+
 class ServerFleet:
     """Every server of a session by label, in its present incarnation.
 
@@ -76,8 +82,10 @@ class ServerFleet:
         ports: SessionPorts,
         seconds: float,
         reach: Callable[[ServerEntry], ServerSource],
+        logins: LoginPorts,
         on_change: Callable[[], None],
     ) -> None:
+        self._logins = logins
         self._session_cell = session_cell
         self._ledger = ledger
         self._broker = broker
@@ -184,19 +192,22 @@ class ServerFleet:
         """Start servers of another configuration; each waits for what had its label to end."""
         return tuple(self._open(entry) for entry in entries)
 
-    def _open(self, entry: ServerEntry) -> ServerConnection:
+    def _open(self, entry: ServerEntry, *, asks: bool = False) -> ServerConnection:
         if self._host is None or self._group is None:
             raise ConfigError(
                 "the session is not running", code="E-SERVER-IDLE", fix="enter `session.running()`"
             )
         before = self._connections.get(entry.name)
+        login = self._open_login(entry, asks=asks)
+        above = self._session_cell if login is None else login.cell
         connection = ServerConnection(
             entry=entry,
             reach=self._reach,
             host=self._host,
             seconds=entry.timeout_seconds or self._seconds,
             session_cell=self._session_cell,
-            cell=self._ledger.open(CellKind.SERVER, entry.name, under=self._session_cell),
+            cell=self._ledger.open(CellKind.SERVER, entry.name, under=above),
+            login=login,
             ledger=self._ledger,
             broker=self._broker,
             ports=self._ports,
@@ -210,6 +221,65 @@ class ServerFleet:
         self._connections[entry.name] = connection
         self._group.start_soon(connection.run, before)
         return connection
+
+    def _open_login(self, entry: ServerEntry, *, asks: bool) -> ServerLogin | None:
+        if not entry.wants_login:
+            return None
+        login = ServerLogin(
+            entry=entry,
+            session_cell=self._session_cell,
+            cell=self._ledger.open(CellKind.LOGIN, entry.name, under=self._session_cell),
+            ledger=self._ledger,
+            ports=self._logins,
+            asks=asks,
+            on_change=lambda change: self._login_changed(entry, login, change),
+        )
+        return login
+
+    def _login_changed(self, entry: ServerEntry, login: ServerLogin, change: GrantChange) -> None:
+        """Follow a login in the step in which it changes: what depended on it is dead by now."""
+        self._ports.audit.append("login_changed", {"server": entry.name, "change": change.value})
+        self._on_change()
+        connection = self._connections.get(entry.name)
+        if connection is None or connection.login is not login:
+            return  # an obsolete incarnation changes nothing for its successor (I17)
+        if change is GrantChange.OTHER:
+            connection.close(DenyReason.LOGGED_IN)
+            self._open(entry)
+        elif change is GrantChange.LOST:
+            connection.lose_login(DenyReason.NEEDS_AUTH)
+
+    # -------------------------------------------------------------------------------- logins
+
+    async def log_in(self, name: str) -> ServerConnection:
+        """Have a person log in to a server, and return the incarnation that is reached so.
+
+        Raises ConfigError if there is no such server or it has no login, NeedsAuthorizationError if
+        nobody is here, or why it came to nothing.
+        """
+        connection, login = self.login_of(name)
+        if self._logins.step(connection.entry) is None:
+            raise needs_login(connection.name)
+        if connection.state is ServerState.CONNECTED:
+            await login.renew()
+        elif connection.state not in _WITHDRAWN:
+            self._open(connection.entry, asks=True)
+        found = self.find(name)
+        await found.ready.wait()
+        if found.error is not None:
+            raise found.error
+        return found
+
+    def login_of(self, name: str) -> tuple[ServerConnection, ServerLogin]:
+        """Return a server with its login. Raises ConfigError if there is none."""
+        connection = self.find(name)
+        if connection.login is None:
+            raise ConfigError(
+                f"server {name!r} has no login",
+                code="E-LOGIN-NONE",
+                why="it is started here, or its headers hold credentials of its own",
+            )
+        return connection, connection.login
 
     def _changed(self, connection: ServerConnection) -> None:
         self._on_change()

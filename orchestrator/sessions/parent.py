@@ -22,12 +22,13 @@ from dataclasses import dataclass, replace
 import anyio
 
 from mcp_client.client import ServerSource, open_host
+from mcp_client.protocol.errors import McpError
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.model import Model
 from orchestrator.authority.admission import Ancestor, Grant, Offer, attenuate
 from orchestrator.authority.ledger import CellKind, Flip, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable, Row
-from orchestrator.broker import AgentView, Broker, BuiltinTool, Revocation
+from orchestrator.broker import AgentView, Broker, BuiltinTool, Receipt, Revocation
 from orchestrator.broker.builtins import list_capabilities
 from orchestrator.catalog.listing import Catalog, ServerListing
 from orchestrator.catalog.names import model_names
@@ -42,6 +43,7 @@ from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
 from orchestrator.sessions.fleet import ServerFleet
 from orchestrator.sessions.household import AgentWish, Household
+from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.models import model_of
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.ports import SessionPorts
@@ -50,6 +52,7 @@ from orchestrator.sessions.servers import (
     CHANGED_NAMES_MAX,
     ServerConnection,
     ServerState,
+    login_failed,
     server_source,
 )
 from orchestrator.sessions.spawning import ask_parent_tool, spawn_tool
@@ -90,6 +93,7 @@ class ParentSession:
         records: AgentRecords | None = None,
         own_tools: bool = False,
         reach: Callable[[ServerEntry], ServerSource] = server_source,
+        logins: LoginPorts | None = None,
     ) -> None:
         self._entries = tuple(servers)
         self._policy = policy
@@ -122,6 +126,7 @@ class ParentSession:
             ports=ports,
             seconds=limits.call_seconds_max,
             reach=reach,
+            logins=logins or LoginPorts(),
             on_change=self._tables.clear,
         )
         self._household = Household(
@@ -333,6 +338,7 @@ class ParentSession:
                 ref=tool.ref,
                 target=connection.definitions[tool.name][1],
                 link=connection.cell,
+                login=connection.login.cell if connection.login is not None else None,
                 spec=ToolSpec(
                     model_name=names[tool.key],
                     server=tool.server,
@@ -379,6 +385,39 @@ class ParentSession:
         connection = self._fleet.enable(name)
         self._ports.audit.append("server_enabled", {"server": connection.name})
         return connection
+
+    async def log_in(self, name: str) -> ServerConnection:
+        """Have a person log in to a server, and return it once it offers its tools, or has failed.
+
+        Where the login is the same person's and reaches as far as before, agents keep what they
+        have, and calls under way are decided anew. Otherwise every capability of the server is dead
+        before the new login is used: show and `admit` what it offers, and make new agents.
+
+        Raises:
+            ConfigError: there is no such server, or it has no login.
+            ServerFailedError: nobody is here to be asked, or it came to nothing.
+        """
+        try:
+            return await self._fleet.log_in(name)
+        except McpError as error:
+            raise login_failed(ServerName(name), error) from error
+
+    async def log_out(self, name: str) -> Receipt:
+        """Forget the login to a server. Its capabilities are dead in the step of this call.
+
+        Once this returns, no request carries the old credential, not even the one that would end
+        the session with the server; the server then wants a login.
+
+        Raises ConfigError if there is no such server, or it has no login.
+        """
+        connection, login = self._fleet.login_of(name)
+        revocation = self._taken_back(self._ledger.revoke(login.cell, DenyReason.LOGGED_OUT))
+        connection.lose_login(DenyReason.LOGGED_OUT)
+        self._tables.clear()
+        with anyio.CancelScope(shield=True):  # bounded by the files and the client
+            await login.forget()
+            await connection.abort()
+        return await revocation
 
     def reload(self, entries: Sequence[ServerEntry]) -> Reload:
         """Put another configuration of servers in the place of the present one, by difference.

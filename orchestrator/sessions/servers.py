@@ -6,7 +6,8 @@ What it offers is translated here into the orchestrator's own values; nothing ab
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -15,9 +16,11 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from mcp_client.client import Client, Host, ServerSource, ServerSpec, connect
+from mcp_client.auth.errors import NeedsAuthorizationError
+from mcp_client.client import Client, Host, HttpSpec, ServerSource, ServerSpec, connect
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.errors import McpError, ServerGoneError
+from mcp_client.protocol.http.errors import AuthorizationRequiredError
 from mcp_client.protocol.jsonrpc import decode
 from mcp_client.protocol.limits import ClientLimits
 from orchestrator.authority.guards import CancelGuard, SessionGuard
@@ -26,16 +29,25 @@ from orchestrator.broker import Broker, Link, WireObserver
 from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
 from orchestrator.core.errors import (
     DenyReason,
+    ExitCode,
     RemitError,
     ServerFailedError,
 )
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
 from orchestrator.sessions.entries import ServerEntry, ServerTransport, refuse_changed
+from orchestrator.sessions.logins import ServerLogin
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.remote import http_spec
 
-__all__ = ["CHANGED_NAMES_MAX", "ServerConnection", "ServerState", "server_source"]
+__all__ = [
+    "CHANGED_NAMES_MAX",
+    "ServerConnection",
+    "ServerState",
+    "login_failed",
+    "needs_login",
+    "server_source",
+]
 
 CHANGED_NAMES_MAX: Final = 100
 """Names of changed tools in one record; the others are counted."""
@@ -54,6 +66,8 @@ class ServerState(Enum):
     CONNECTED = "connected"
     FAILED = "failed"
     LOST = "lost"
+    NEEDS_AUTH = "needs_auth"
+    """It wants a login that nobody was here for; said at once, never waited for."""
     REMOVED = "removed"
     DISABLED = "disabled"
     """Withdrawn by hand; it can be enabled again, as another incarnation."""
@@ -76,6 +90,7 @@ class ServerConnection:
         error: why it failed or was lost; None otherwise.
         listing: what it offered when it was last asked.
         definitions: the cell of each definition that was seen, by name and digest.
+        login: what it is reached with; None where it has no login.
         ready: set once the first listing is there, or the attempt has failed.
     """
 
@@ -89,6 +104,7 @@ class ServerConnection:
     broker: Broker
     ports: SessionPorts
     on_change: Callable[[ServerConnection], None]
+    login: ServerLogin | None = None
     state: ServerState = ServerState.CONNECTING
     error: RemitError | None = None
     listing: ServerListing | None = None
@@ -129,7 +145,7 @@ class ServerConnection:
         except Exception as error:  # noqa: BLE001  # whatever it is, the other servers go on
             self._end(error)
         finally:
-            self.ledger.revoke(self.cell, DenyReason.SERVER_DISCONNECTED)
+            self._revoke(DenyReason.SERVER_DISCONNECTED)
             self.ready.set()
             self._closed.set()
 
@@ -139,15 +155,7 @@ class ServerConnection:
         if self.entry.command_line is not None:
             # As late as can be: somebody may have changed them while a person looked at them.
             await anyio.to_thread.run_sync(refuse_changed, self.entry)
-        async with connect(
-            self.reach(self.entry),
-            guard=guard,
-            observer=observer,
-            cancel_guard=cancel,
-            host=self.host,
-            # one for each connection: nothing that was learned of another server counts here
-            dialect=Dialect(opening=self.entry.protocol),
-        ) as client:
+        async with self._reached(observer, guard, cancel) as client:
             link = Link(
                 server=self.name,
                 session=client.session,
@@ -169,6 +177,34 @@ class ServerConnection:
                 await self._serve(client)
             finally:
                 self.broker.detach(link)
+
+    @asynccontextmanager
+    async def _reached(
+        self, observer: WireObserver, guard: SessionGuard, cancel: CancelGuard
+    ) -> AsyncGenerator[Client]:
+        source = self.reach(self.entry)
+        # one for each connection: nothing that was learned of another server counts here
+        dialect = Dialect(opening=self.entry.protocol)
+        if self.login is not None and isinstance(source, HttpSpec):
+            opening = self.login.connect(
+                source,
+                guard=guard,
+                observer=observer,
+                cancel_guard=cancel,
+                host=self.host,
+                dialect=dialect,
+            )
+        else:
+            opening = connect(
+                source,
+                guard=guard,
+                observer=observer,
+                cancel_guard=cancel,
+                host=self.host,
+                dialect=dialect,
+            )
+        async with opening as client:
+            yield client
 
     async def _serve(self, client: Client) -> None:
         """Stay until the server is gone; list again when it says so."""
@@ -250,10 +286,25 @@ class ServerConnection:
 
     def close(self, reason: DenyReason) -> None:
         """Take its authority back, then let the owner task end the process. Synchronous."""
-        self.ledger.revoke(self.cell, reason)
+        self._revoke(reason)
         disabled = reason is DenyReason.SERVER_DISABLED
         self.state = ServerState.DISABLED if disabled else ServerState.REMOVED
         self._scope.cancel()
+
+    def lose_login(self, reason: DenyReason) -> None:
+        """Let the owner task end the connection: what it was reached with is gone. Synchronous."""
+        self._revoke(reason)
+        if self.state not in _WITHDRAWN:
+            self.state = ServerState.NEEDS_AUTH
+            self.error = needs_login(self.name)
+            self._record("server_lost", state=self.state.value, error=self.error.code)
+            self.on_change(self)
+        self._scope.cancel()
+
+    def _revoke(self, reason: DenyReason) -> None:
+        self.ledger.revoke(self.cell, reason)
+        if self.login is not None:
+            self.ledger.revoke(self.login.cell, reason)
 
     async def wait_over(self) -> None:
         """Return once nothing of this incarnation is left."""
@@ -271,9 +322,13 @@ class ServerConnection:
     def _end(self, error: Exception) -> None:
         if self.state in _WITHDRAWN or self.error is not None:
             return
-        self.state = ServerState.LOST if self.ready.is_set() else ServerState.FAILED
-        self.error = _explain(self.name, self.state, error)
-        self.ledger.revoke(self.cell, DenyReason.SERVER_DISCONNECTED)
+        if isinstance(error, NeedsAuthorizationError | AuthorizationRequiredError):
+            self.state, self.error = ServerState.NEEDS_AUTH, needs_login(self.name)
+            self._revoke(DenyReason.NEEDS_AUTH)
+        else:
+            self.state = ServerState.LOST if self.ready.is_set() else ServerState.FAILED
+            self.error = _explain(self.name, self.state, error)
+            self._revoke(DenyReason.SERVER_DISCONNECTED)
         self._record("server_lost", state=self.state.value, error=self.error.code)
         self.on_change(self)
 
@@ -297,6 +352,27 @@ def server_source(entry: ServerEntry) -> ServerSource:
         args=entry.args,
         env=entry.env,
         cwd=str(entry.cwd),
+    )
+
+
+def needs_login(name: ServerName) -> ServerFailedError:
+    """Return what is told of a server that wants a login, and how to mend it."""
+    return ServerFailedError(
+        f"server {name!r} wants a login",
+        code="E-SERVER-NEEDS-AUTH",
+        server=name,
+        fix=f"remit mcp login {name}; or mend the headers of its entry, if it has its own",
+        exit_code=ExitCode.NEEDS_AUTHORIZATION,
+    )
+
+
+def login_failed(name: ServerName, error: McpError) -> ServerFailedError:
+    """Return why a login came to nothing, without a word of the server's."""
+    return ServerFailedError(
+        f"server {name!r} could not be logged in to: {error}",
+        code="E-LOGIN-FAILED",
+        server=name,
+        fix="try it again; nothing that was reached before is lost by it",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypedDict
 
@@ -39,6 +40,7 @@ from orchestrator.sessions.entries import (
 )
 from orchestrator.sessions.fingerprints import CommandLine, Digests
 from orchestrator.sessions.interpolation import InterpolationError, Variables, variables_in
+from orchestrator.sessions.oauth import LOGIN_KEYS, NO_LOGIN, LoginTexts, read_login
 from orchestrator.sessions.remote import RemoteTexts, fault_of, read_remote
 
 __all__ = ["EntryReading"]
@@ -91,11 +93,13 @@ class EntryReading:
         raw_digest = self._raw_digest()
         expanded = [self._expand(text) for text in texts]
         reached = remote.expanded([self._expand(text) for text in remote.texts])
+        login = self._login() if not started else LoginTexts()
+        known = login.entry([self._expand(text) for text in login.texts])
         folder = self._source.project / expanded[-1]
         command_line = None
         files: tuple[tuple[str, str], ...] = ()
         if not started:
-            self._check_remote(remote, reached)
+            self._check_remote(remote, reached, login)
         elif self._source.origin is Origin.PROJECT:
             search = env.get("PATH") and expanded[1 + len(args) + list(env).index("PATH")]
             command_line = self._command_line(texts, expanded, folder, search)
@@ -120,16 +124,10 @@ class EntryReading:
             cwd=folder,
             url=reached.url if ready else "",
             headers=reached.headers if ready else {},
+            login=known if ready else NO_LOGIN,
             files=files,
             command_line=command_line if ready else None,
-            variables=tuple(
-                dict.fromkeys(
-                    name
-                    for text in (*texts, *remote.texts)
-                    for name in variables_in(text)
-                    if name != OUT_VARIABLE  # the run's, not the person's
-                )
-            ),
+            variables=_wanted((*texts, *remote.texts, *login.texts)),
             **options,
         )
         return entry, self._warnings
@@ -184,8 +182,8 @@ class EntryReading:
             elif name in LOGIN and not started:
                 self._warn(
                     name,
-                    f"{name!r} of server {self._name} is ignored: this version logs in nowhere",
-                    "send what the server wants in a header",
+                    f"{name!r} of server {self._name} is ignored: it is another client's word",
+                    "write it as 'oauth', with clientId and scopes",
                 )
             elif name not in known:
                 self._warnings.append(unknown_key(self._table, name, known))
@@ -261,9 +259,33 @@ class EntryReading:
             return ""
         return expanded
 
-    def _check_remote(self, remote: RemoteTexts, reached: RemoteTexts) -> None:
+    def _login(self) -> LoginTexts:
+        """Read how it is logged in to. What only the person may give up, no project gives up."""
+        login = read_login(self._table)
+        oauth = self._table.optional("oauth")
+        if oauth is not None:
+            unknown = [name for name in oauth if name not in LOGIN_KEYS]
+            self._warnings += [unknown_key(oauth, name, LOGIN_KEYS) for name in unknown]
+        if login.pkce_optional and self._source.origin is Origin.PROJECT:
+            self._warn(
+                "oauth",
+                f"'pkceOptional' of server {self._name} is ignored: a project cannot say that a "
+                "login be less safe",
+                "move the server to your profile",
+            )
+            login = replace(login, pkce_optional=False)
+        return login
+
+    def _check_remote(self, remote: RemoteTexts, reached: RemoteTexts, login: LoginTexts) -> None:
         if self._source.origin is Origin.PROJECT:
-            self._is_too_long((*remote.headers, *remote.texts))
+            self._is_too_long((*remote.headers, *remote.texts, *login.texts))
+        own = any(name.lower() == "authorization" for name in remote.headers)
+        if own and "oauth" in self._table:
+            self._warn(
+                "oauth",
+                f"'oauth' of server {self._name} is ignored: its headers hold credentials already",
+                "keep one of them",
+            )
         fault = "" if self._problem is not None else fault_of(self._name, reached)
         if fault:
             self._spoil(f"server {self._name}: {fault}")
@@ -343,3 +365,9 @@ class EntryReading:
 
     def _warn(self, name: str, message: str, fix: str) -> None:
         self._warnings.append(ConfigWarning(message, self._table.where(name), fix))
+
+
+def _wanted(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the person's variables that these texts want; the run's own is none of them."""
+    found = (name for text in texts for name in variables_in(text) if name != OUT_VARIABLE)
+    return tuple(dict.fromkeys(found))

@@ -32,8 +32,8 @@ STARTED: Final = frozenset({"args", "command", "cwd", "env"})
 """Keys that only a server which is started can have."""
 REMOTE: Final = frozenset({"auth", "headers", "headersHelper", "httpUrl", "oauth", "url"})
 """Keys that only a server at a URL can have."""
-LOGIN: Final = ("auth", "oauth")
-"""Keys about logging in."""
+LOGIN: Final = frozenset({"auth"})
+"""Keys of other clients about logging in: ignored with a warning that says what to write."""
 WIDENING: Final = frozenset(
     {"alwaysAllow", "autoApprove", "autoApproveTools", "default_tools_approval_mode", "trust"}
 )

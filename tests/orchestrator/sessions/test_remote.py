@@ -135,18 +135,6 @@ def test_headers_from_a_program_are_not_supported() -> None:
     assert found.problem.code == "E-SERVER-UNSUPPORTED"
 
 
-@pytest.mark.parametrize("key", ["auth", "oauth"])
-def test_a_login_is_ignored_and_warned_of(key: str) -> None:
-    text = json.dumps({"mcpServers": {"far": {"url": URL, key: {}}}})
-    source = ServersSource(
-        origin=Origin.PROFILE, project=Path("/p"), home=Path("/home/u"), environ={}
-    )
-
-    found = read_servers(read_json(text, ".mcp.json"), source)
-
-    assert "logs in nowhere" in found.warnings[0].message
-
-
 @pytest.mark.parametrize("key", ["args", "env", "cwd"])
 def test_what_belongs_to_a_process_is_ignored_and_warned_of(key: str) -> None:
     value: object = {"args": ["a"], "env": {"A": "b"}, "cwd": "x"}[key]

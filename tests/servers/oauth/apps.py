@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import anyio
 import httpx
 from authlib.oauth2 import OAuth2Error
 from starlette.applications import Starlette
@@ -199,7 +199,7 @@ class Resource:
     issuers: list[str]
     scopes: tuple[str, ...] = ("read",)
     held: int = 0
-    release: anyio.Event = field(default_factory=anyio.Event)
+    release: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def resource_app(resource: Resource, log: list[Seen], knobs: Knobs) -> Starlette:

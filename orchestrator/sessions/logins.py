@@ -1,0 +1,157 @@
+"""The login of one server in one incarnation: its cell, its credentials, and what ends with them.
+
+It holds no token itself and shows none; whoever asks a person is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from mcp_client.auth.grants import Grant, GrantChange, compare
+from mcp_client.auth.settings import AuthorizationStep
+from mcp_client.auth.store import MemoryTokenStore, TokenStore, forget
+from mcp_client.client import Client, Host, HttpSpec
+from mcp_client.client.authorizing import connect_with, open_authorizer
+from mcp_client.ports import ClientObserver, SendGuard
+from mcp_client.protocol.dialect import Dialect
+from mcp_client.protocol.http.errors import AuthorizationRequiredError
+from orchestrator.authority.guards import LoginGuard
+from orchestrator.authority.ledger import Cell, Ledger
+from orchestrator.core.errors import DenyReason
+from orchestrator.sessions.entries import ServerEntry
+
+if TYPE_CHECKING:
+    from mcp_client.auth.shell import Authorizer
+
+__all__ = ["LoginPorts", "ServerLogin"]
+
+UNAUTHORIZED: Final = 401
+
+
+def _nobody(entry: ServerEntry) -> AuthorizationStep | None:
+    """Nobody is here to be asked."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginPorts:
+    """What the logins of one session work with.
+
+    Attributes:
+        store: where tokens are kept; by default as long as the program runs.
+        step: who has a person consent to the login of a server; None where nobody is here.
+    """
+
+    store: TokenStore = field(default_factory=MemoryTokenStore)
+    step: Callable[[ServerEntry], AuthorizationStep | None] = _nobody
+
+
+class ServerLogin:
+    """What one incarnation of a server is reached with.
+
+    Attributes:
+        cell: in force as long as the login is; the server's own cell stands under it.
+    """
+
+    def __init__(
+        self,
+        *,
+        entry: ServerEntry,
+        session_cell: Cell,
+        cell: Cell,
+        ledger: Ledger,
+        ports: LoginPorts,
+        asks: bool,
+        on_change: Callable[[GrantChange], None],
+    ) -> None:
+        self.cell = cell
+        self._entry = entry
+        self._session_cell = session_cell
+        self._ledger = ledger
+        self._ports = ports
+        self._asks = asks
+        self._on_change = on_change
+        self._authorizer: Authorizer | None = None
+
+    @asynccontextmanager
+    async def connect(
+        self,
+        spec: HttpSpec,
+        *,
+        guard: SendGuard,
+        cancel_guard: SendGuard,
+        observer: ClientObserver,
+        dialect: Dialect,
+        host: Host,
+    ) -> AsyncGenerator[Client]:
+        """Connect with what the store has. See `connect_authorized`.
+
+        Nobody is asked at that unless the login was asked for: a session that opens waits for no
+        browser. Once it is connected, a person may be asked for what reaches further.
+        """
+        opening = open_authorizer(
+            spec,
+            guard=LoginGuard(session=self._session_cell, server=self.cell),
+            settings=self._entry.login.settings,
+            store=self._ports.store,
+            host=host,
+            step=self._ports.step(self._entry) if self._asks else None,
+            observer=observer,
+            on_change=self._changed,
+        )
+        async with opening as authorizer:
+            self._authorizer = authorizer
+            try:
+                connecting = connect_with(
+                    authorizer,
+                    spec,
+                    guard=guard,
+                    cancel_guard=cancel_guard,
+                    observer=observer,
+                    dialect=dialect,
+                    host=host,
+                )
+                async with connecting as client:
+                    authorizer.step = self._ports.step(self._entry)
+                    yield client
+            finally:
+                self._authorizer = None
+
+    async def renew(self) -> None:
+        """Have a person log in anew, under the connection that there is.
+
+        Raises as `Authorizer.log_in`. Another person's login ends this one.
+        """
+        if self._authorizer is not None:
+            await self._authorizer.log_in(
+                AuthorizationRequiredError(
+                    "a login was asked for", status=UNAUTHORIZED, challenges=()
+                )
+            )
+
+    async def forget(self) -> None:
+        """Drop the tokens: here in this step, then in the store. The cell is dead by then."""
+        if self._authorizer is not None:
+            await self._authorizer.log_out()
+        else:
+            await forget(self._ports.store, self._entry.url)
+
+    def _changed(self, before: Grant | None, after: Grant | None) -> None:
+        """Let authority follow the grant, in the step before anything is sent with it."""
+        if self.cell.reason is not None:
+            return
+        change = compare(before, after)
+        match change:
+            case GrantChange.SAME:
+                return
+            case GrantChange.GAINED | GrantChange.WIDER:
+                # what is under way is decided again; what was admitted stays
+                self._ledger.void(self.cell, DenyReason.SCOPE_CHANGED)
+            case GrantChange.OTHER:
+                self._ledger.revoke(self.cell, DenyReason.LOGGED_IN)
+            case GrantChange.LOST:
+                self._ledger.revoke(self.cell, DenyReason.NEEDS_AUTH)
+        self._on_change(change)
