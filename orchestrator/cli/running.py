@@ -7,8 +7,8 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -24,13 +24,15 @@ from orchestrator.audit.memory import MemoryAudit
 from orchestrator.audit.signing import Signer
 from orchestrator.cli.events import event_object
 from orchestrator.cli.options import print_json, print_text
+from orchestrator.cli.resuming import TakenUp, about, gate_asker
 from orchestrator.core.errors import ExitCode, RemitError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import AgentId, RunId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.core.ports import AuditSink
-from orchestrator.pipelines.execution import Pinned, PipelineRun
+from orchestrator.pipelines.checkpoint import Checkpoint
+from orchestrator.pipelines.execution import NOTHING_KEPT, Pinned, PipelineRun, Resume
 from orchestrator.pipelines.pipeline import Pipeline, PipelineRequest
 from orchestrator.pipelines.plan import Plan
 from orchestrator.pipelines.running import PipelineResult, SkippedAgent
@@ -85,6 +87,8 @@ class Job:
         quiet: no progress.
         dry_run: plan only.
         watch: told of each event, with the session; how the demo takes something away.
+        passes: the gates that are answered in advance, as `STEP@DIGEST`.
+        taken_up: the earlier run that it goes on with; None for a run from its start.
     """
 
     path: Path
@@ -100,6 +104,8 @@ class Job:
     quiet: bool = False
     dry_run: bool = False
     watch: Callable[[ParentSession, AgentEvent], None] | None = None
+    passes: frozenset[str] = frozenset()
+    taken_up: TakenUp | None = None
 
 
 def carry_out(job: Job) -> ExitCode:
@@ -109,9 +115,40 @@ def carry_out(job: Job) -> ExitCode:
     """
     paths = StatePaths.from_environment(os.environ)
     paths.prepare()
+    if job.taken_up is not None:
+        return _go_on(job, job.taken_up, paths)
     run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3))
     out = output_folder(job.out or paths.run(run).out, projects=(job.project,))
     # Before anything is made: what is misspelt leaves no trace.
+    pipeline = _load(job, out)
+    if job.dry_run:
+        return _show(job, anyio.run(_plan, job, pipeline, paths, run))
+    own = paths.new_run(run)
+    with own.held(), closing(Checkpoint.create(own.checkpoint, about(pipeline, out))) as kept:
+        return _to_the_end(
+            job, pipeline, paths, _Place(run, own.audit, out, kept, Resume(passes=job.passes))
+        )
+
+
+def _go_on(job: Job, earlier: TakenUp, paths: StatePaths) -> ExitCode:
+    """Take a run up where it ended, under today's policy, approvals and pins."""
+    own = paths.run(earlier.run)
+    with earlier.opened(own) as kept:
+        job = replace(
+            job,
+            path=kept.path,
+            project=kept.project,
+            inputs=kept.inputs,
+            model=kept.model,
+        )
+        out = output_folder(kept.out, projects=(job.project,))
+        pipeline = _load(job, out)
+        resume = kept.resume(pipeline, earlier)
+        place = _Place(earlier.run, own.next_log, out, kept.checkpoint, resume)
+        return _to_the_end(job, pipeline, paths, place)
+
+
+def _load(job: Job, out: Path) -> Pipeline:
     pipeline = Pipeline.load(
         PipelineRequest(
             path=job.path,
@@ -128,16 +165,29 @@ def carry_out(job: Job) -> ExitCode:
     )
     for warning in pipeline.warnings:
         print_text(f"warning: {warning}", to_stderr=True)
-    if job.dry_run:
-        return _show(job, anyio.run(_plan, job, pipeline, paths, run))
-    audit_path = paths.new_run(run).audit
-    out.mkdir(parents=True, exist_ok=True)
-    log = AuditLog.create(audit_path, run, SystemClock(), signer=Signer(paths.signing_key))
+    return pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a run is recorded, what is kept of it, and with what it goes on."""
+
+    run: RunId
+    audit: Path
+    out: Path
+    checkpoint: Checkpoint
+    resume: Resume = NOTHING_KEPT
+
+
+def _to_the_end(job: Job, pipeline: Pipeline, paths: StatePaths, place: _Place) -> ExitCode:
+    place.out.mkdir(parents=True, exist_ok=True)
+    signer = Signer(paths.signing_key)
+    log = AuditLog.create(place.audit, place.run, SystemClock(), signer=signer)
     try:
-        result = anyio.run(_run, job, pipeline, paths, run, log)
+        result = anyio.run(_run, job, pipeline, paths, place, log)
     finally:
         log.close()
-    return _show_result(job, pipeline, result, run=run, audit=audit_path, out=out)
+    return _show_result(job, pipeline, result, place)
 
 
 async def _plan(job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId) -> Plan:
@@ -147,9 +197,10 @@ async def _plan(job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId) -> 
 
 
 async def _run(
-    job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId, log: AuditLog
+    job: Job, pipeline: Pipeline, paths: StatePaths, place: _Place, log: AuditLog
 ) -> PipelineResult:
-    with _pipeline_run(job, pipeline, paths, run, log) as (running, watched), ungrouped():
+    with _pipeline_run(job, pipeline, paths, place.run, log) as (running, watched), ungrouped():
+        running.checkpoint, running.resume = place.checkpoint, place.resume
         return await running.to_the_end(watched.begin)
 
 
@@ -221,6 +272,7 @@ def _pipeline_run(
                     book=book,
                     pins=PinKeeper(paths.pins, limits=limits),
                     confirm=person.confirm_items if person.interactive else None,
+                    ask_gate=gate_asker(person) if person.interactive else None,
                     limits=limits,
                     on_pinned=tell,
                 ),
@@ -239,15 +291,13 @@ def _show(job: Job, plan: Plan) -> ExitCode:
     return ExitCode.OK
 
 
-def _show_result(
-    job: Job, pipeline: Pipeline, result: PipelineResult, *, run: RunId, audit: Path, out: Path
-) -> ExitCode:
+def _show_result(job: Job, pipeline: Pipeline, result: PipelineResult, place: _Place) -> ExitCode:
     summary = RunSummary(
-        run=run,
+        run=place.run,
         status=result.status,
         agents=tuple(_as_result(name, item) for name, item in result.agents.items()),
-        audit=str(audit),
-        out=str(out),
+        audit=str(place.audit),
+        out=str(place.out),
         result=result.answers(),
         last=pipeline.spec.last,
     )
@@ -261,7 +311,8 @@ def _show_result(
 def _as_result(name: str, item: AgentResult | SkippedAgent) -> AgentResult:
     if isinstance(item, AgentResult):
         return item
-    error = RemitError(
-        f"not started: {', '.join(item.because)} did not end well", code="E-PIPELINE-SKIPPED"
-    )
+    why = f"{', '.join(item.because)} did not end well"
+    if item.when:
+        why = f"when = {item.when} does not hold"
+    error = RemitError(f"not started: {why}", code="E-PIPELINE-SKIPPED")
     return AgentResult(agent=AgentId(name), status=RunStatus.CANCELLED, error=error)

@@ -108,6 +108,10 @@ def pipeline_items(spec: PipelineSpec, origin: Origin) -> tuple[Item, ...]:
             _item(file, ItemKind.POLICY, origin, ("decides what agents may do",))
             for file in _once(spec.policies)
         ),
+        *(
+            _item(file, ItemKind.SETTINGS, origin, ("says what answers must look like",))
+            for file in _once(agent.returns for agent in spec.agents if agent.returns)
+        ),
     )
 
 

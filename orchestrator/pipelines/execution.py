@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from orchestrator.agents.model import Model
-from orchestrator.agents.results import AgentResult
 from orchestrator.authority.snapshot import Row
 from orchestrator.broker import BuiltinTool
 from orchestrator.broker.builtins import list_capabilities
 from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.pipelines.inputs import render_prompt
+from orchestrator.pipelines.checkpoint import Checkpoint
+from orchestrator.pipelines.gates import AskGate
 from orchestrator.pipelines.pipeline import Pipeline
 from orchestrator.pipelines.plan import Plan, make_plan
 from orchestrator.pipelines.running import PipelineResult, run_pipeline
 from orchestrator.pipelines.spec import AgentSpec
+from orchestrator.pipelines.steps import Steps
 from orchestrator.sessions.admitting import Pinned, admit_servers
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Item
 from orchestrator.sessions.consent import Confirm, settle
@@ -30,14 +32,32 @@ from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.ports import SessionPorts
 
-__all__ = ["Pinned", "PipelineRun"]
+__all__ = ["NOTHING_KEPT", "Pinned", "PipelineRun", "Resume"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """What a person says of the steps of an earlier run, and what the record says of that run.
+
+    `fresh` are the steps that begin from the start, `passes` the gates that were answered.
+    """
+
+    fresh: frozenset[str] = frozenset()
+    passes: frozenset[str] = frozenset()
+    record: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+NOTHING_KEPT: Final = Resume()
+"""A run from its start."""
 
 
 @dataclass(kw_only=True)
 class PipelineRun:
     """One run of one pipeline. `confirm` shows things to a person; None where nobody can be asked.
 
-    `keep_pins` is False for a plan: what was only looked at is not pinned.
+    `keep_pins` is False for a plan: what was only looked at is not pinned. With a `checkpoint` what
+    has ended and what was answered is kept, and is not done again by a later run with `resume`.
+    `ask_gate` asks a person at a gate; None where nobody can be asked.
     """
 
     run: RunId
@@ -51,6 +71,9 @@ class PipelineRun:
     on_pinned: Callable[[Pinned], None]
     keep_pins: bool = True
     builtins: Sequence[BuiltinTool] = (list_capabilities,)
+    checkpoint: Checkpoint | None = None
+    resume: Resume = NOTHING_KEPT
+    ask_gate: AskGate | None = None
     models: Mapping[str, Model] = field(default_factory=dict[str, Model])
 
     async def to_the_end(self, on_session: Callable[[ParentSession], None]) -> PipelineResult:
@@ -66,6 +89,8 @@ class PipelineRun:
                 status = result.status
         finally:
             self.ports.audit.append("run_ended", {"status": status.value})
+            if self.checkpoint is not None:
+                self.checkpoint.note("status", status.value)
         return result
 
     async def plan(self) -> Plan:
@@ -123,6 +148,7 @@ class PipelineRun:
         self.ports.audit.append(
             "run_started",
             {
+                **self.resume.record,
                 "pipeline": spec.name,
                 "file": spec.file.digest,
                 "policy": self.pipeline.policy.digest,
@@ -130,18 +156,24 @@ class PipelineRun:
             },
         )
 
-        async def start(agent: AgentSpec, answers: Mapping[str, object]) -> AgentResult:
-            subagent = session.subagent(
-                agent.name,
-                model=self.models[agent.name],
-                role=agent.role,
-                grant=agent.authority,
-                budget=agent.budget,
-            )
-            return await subagent.run(render_prompt(agent.prompt, values), {**values, **answers})
-
+        steps = Steps(
+            spec=spec,
+            values=values,
+            models=self.models,
+            session=session,
+            ports=self.ports,
+            limits=self.limits,
+            planned={
+                agent.name: session.rows(agent.name, role=agent.role, grant=agent.authority)
+                for agent in spec.agents
+            },
+            checkpoint=self.checkpoint,
+            fresh=self.resume.fresh,
+            passes=self.resume.passes,
+            ask_gate=self.ask_gate,
+        )
         with self.ports.telemetry.workflow(spec.name, self.run) as span:
-            result = await run_pipeline(spec, start)
+            result = await run_pipeline(spec, steps.start, values)
             if result.status is not RunStatus.OK:
                 span.fail(result.status.value)
         return result

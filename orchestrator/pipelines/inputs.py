@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final, assert_never, cast
 
 from orchestrator.core.display import safe_line
+from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.pipelines.spec import InputSpec, InputType, InputValue, PipelineSpec
 
-__all__ = ["INPUT_CHARS_MAX", "PromptError", "bind_inputs", "inputs_in", "render_prompt"]
+__all__ = [
+    "INPUT_CHARS_MAX",
+    "LIST_ITEMS_MAX",
+    "PromptError",
+    "bind_inputs",
+    "inputs_in",
+    "render_prompt",
+]
 
 INPUT_CHARS_MAX: Final = 256 * 1024
 """One input: more does not fit into a model's context. A large one is a path."""
 
+LIST_ITEMS_MAX: Final = 1_000
+"""Texts of one list: each is an agent's work where a step is mapped over it."""
+
 _FORM: Final = re.compile(r"(\$?)\$\{([^}]*)(\}?)")
 _INPUT: Final = re.compile(r"inputs\.([A-Za-z_][A-Za-z0-9_]*)")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_TYPE_WORDS: Final = {InputType.LIST: 'list, as ["a", "b"]'}
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -94,7 +107,7 @@ def _bound(item: InputSpec, given: Mapping[str, str], folder: Path) -> InputValu
     typed = _typed(item.type, value, folder)
     if typed is None:
         raise ConfigError(
-            f"the input {item.name!r} must be of type {item.type.value}, "
+            f"the input {item.name!r} must be of type {_TYPE_WORDS.get(item.type, item.type.value)}, "
             f"not {safe_line(str(value), reveal=True, chars_max=80)!r}",
             code="E-PIPELINE-INPUT",
             where=item.where,
@@ -115,8 +128,21 @@ def _typed(kind: InputType, value: InputValue, folder: Path) -> InputValue | Non
             return value
         case InputType.BOOLEAN:
             return _BOOLEANS.get(value.lower()) if isinstance(value, str) else value
+        case InputType.LIST:
+            return _list(value) if isinstance(value, str) else value
         case _:
             assert_never(kind)
+
+
+def _list(text: str) -> tuple[str, ...] | None:
+    """Return the texts of a JSON list."""
+    try:
+        found = read_json(f'{{"value": {text}}}', "--input").root["value"]
+    except (ConfigError, KeyError):
+        return None
+    items = cast("list[object]", found) if isinstance(found, list) else [None]
+    texts = [item for item in items if isinstance(item, str)]
+    return tuple(texts) if len(texts) == len(items) <= LIST_ITEMS_MAX else None
 
 
 def _path(text: str, folder: Path) -> str | None:
@@ -133,4 +159,6 @@ def _filled(match: re.Match[str], values: Mapping[str, InputValue]) -> str:
     if escaped:
         return f"${{{inside}{closed}"
     value = values[inside.removeprefix("inputs.")]
+    if isinstance(value, tuple):
+        return json.dumps(value, ensure_ascii=False)
     return str(value).lower() if isinstance(value, bool) else str(value)

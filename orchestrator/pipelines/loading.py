@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from orchestrator.agents.budget import Budget
 from orchestrator.agents.model import RECIPE_PROVIDER
 from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Table, read_toml
@@ -20,17 +19,17 @@ from orchestrator.core.nearest import did_you_mean, nearest
 from orchestrator.pipelines.files import ProjectFile, read_project_file
 from orchestrator.pipelines.graph import CycleError, generations
 from orchestrator.pipelines.inputs import PromptError, inputs_in
+from orchestrator.pipelines.returns import check_schema
+from orchestrator.pipelines.rights import read_budget, read_grant
 from orchestrator.pipelines.spec import (
     AgentSpec,
-    GrantEntry,
     GrantSpec,
     InputSpec,
     InputType,
     InputValue,
     PipelineSpec,
 )
-from policies.limits import PolicyLimits
-from policies.patterns import PatternError, expand_braces, parse_uri_pattern
+from orchestrator.pipelines.stepping import STEP_KEYS, read_flow
 
 __all__ = ["AGENTS_MAX", "INPUTS_MAX", "load_pipeline"]
 
@@ -42,11 +41,10 @@ INPUTS_MAX: Final = 100
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _TITLE_CHARS_MAX: Final = 128
+_MAPPED_CHARS_MAX: Final = 56
 _PROVIDER: Final = re.compile(r"[a-z][a-z0-9_.-]*")
 _PARENT: Final = "parent"
 """What the session's own agent is called; a pipeline's cannot be."""
-_GRANT_KINDS: Final = ("tools", "resources", "prompts", "delegate")
-_POLICY_LIMITS: Final = PolicyLimits()
 
 
 def load_pipeline(path: Path, *, root: Path | None = None) -> PipelineSpec:
@@ -79,14 +77,15 @@ class _Reading:
 
     def pipeline(self) -> PipelineSpec:
         table = self._table
-        table.only(("remit", "name", "servers", "policy", "inputs", "agents"))
+        table.only(("remit", "name", "servers", "policy", "grant", "inputs", "agents"))
         if table.integer("remit") != 1:
             raise table.error("a pipeline of another version of remit", "remit", fix="remit = 1")
         name = table.text("name")
         if not 0 < len(name) <= _TITLE_CHARS_MAX:
             raise table.error(f"a name has 1 to {_TITLE_CHARS_MAX} characters", "name")
         inputs = tuple(self._inputs())
-        agents = self._agents([item.name for item in inputs])
+        border = read_grant(table)
+        agents = self._agents([item.name for item in inputs], border)
         servers = table.text("servers", None)
         return PipelineSpec(
             name=name,
@@ -100,6 +99,7 @@ class _Reading:
                 for number, text in enumerate(table.strings("policy", ()))
             ),
             recipes=MappingProxyType(dict(self._recipes)),
+            grant=border,
         )
 
     def _named(self, text: str, where: Where) -> ProjectFile:
@@ -127,31 +127,63 @@ class _Reading:
             found.append(InputSpec(name=name, type=kind, where=table.where(), default=default))
         return found
 
-    def _agents(self, inputs: Collection[str]) -> tuple[AgentSpec, ...]:
+    def _agents(self, inputs: Collection[str], border: GrantSpec | None) -> tuple[AgentSpec, ...]:
         tables = self._table.table("agents")
         if not 0 < len(tables) <= AGENTS_MAX:
             raise self._table.error(f"a pipeline has 1 to {AGENTS_MAX} agents", "agents")
-        return tuple(self._agent(name, table, tables, inputs) for name, table in tables.tables())
+        found = tuple(
+            self._agent(name, table, tables, inputs, border) for name, table in tables.tables()
+        )
+        for agent in found:
+            if agent.over is not None:
+                _refuse_items_name(agent, found)
+        return found
 
-    def _agent(self, name: str, table: Table, agents: Table, inputs: Collection[str]) -> AgentSpec:
+    def _agent(
+        self,
+        name: str,
+        table: Table,
+        agents: Table,
+        inputs: Collection[str],
+        border: GrantSpec | None,
+    ) -> AgentSpec:
         if not _NAME.fullmatch(name) or name == _PARENT:
             raise agents.error(
                 f"not a name for an agent: {_shown(name)}",
                 name,
                 fix=f"use letters, digits, - and _, at most 64, and not {_PARENT!r}",
             )
-        table.only(("role", "model", "prompt", "needs", "grant", "budget"))
+        table.only(("role", "model", "prompt", "needs", "grant", "budget", "returns", *STEP_KEYS))
+        needs = _needs(name, table, tuple(agents))
+        flow = read_flow(table, inputs=inputs, needs=needs)
         return AgentSpec(
             name=name,
             role=table.text("role", name),
             model=self._model(table),
             prompt=_prompt(table, inputs),
-            needs=_needs(name, table, tuple(agents)),
-            grant=_grant(table),
-            budget=_budget(table),
+            needs=needs,
+            grant=read_grant(table, border),
+            budget=read_budget(table),
             where=table.where(),
             role_where=table.where("role"),
+            join=flow.join,
+            when=flow.when,
+            over=flow.over,
+            parallel=flow.parallel,
+            failures=flow.failures,
+            idempotent=flow.idempotent,
+            retries=flow.retries,
+            returns=self._returns(table),
+            gate=flow.gate,
         )
+
+    def _returns(self, table: Table) -> ProjectFile | None:
+        text = table.text("returns", None)
+        if text is None:
+            return None
+        file = self._named(text, table.where("returns"))
+        check_schema(file, table.where("returns"))
+        return file
 
     def _model(self, table: Table) -> str | None:
         text = table.text("model", None)
@@ -207,6 +239,28 @@ def _default(table: Table, kind: InputType) -> InputValue | None:
             return table.integer("default", None)
         case InputType.BOOLEAN:
             return table.flag("default", None)
+        case InputType.LIST:
+            return table.strings("default", None)
+
+
+def _refuse_items_name(mapped: AgentSpec, agents: Collection[AgentSpec]) -> None:
+    """Raise ConfigError if an agent is called like an item of a mapped one."""
+    if len(mapped.name) > _MAPPED_CHARS_MAX:
+        raise ConfigError(
+            f"the name of a mapped agent has at most {_MAPPED_CHARS_MAX} characters",
+            code="E-PIPELINE-MAP",
+            why="each item's agent is called after it, with a number",
+            where=mapped.where,
+        )
+    for agent in agents:
+        rest = agent.name.removeprefix(f"{mapped.name}-")
+        if rest != agent.name and rest.isdecimal():
+            raise ConfigError(
+                f"{agent.name!r} is also what an item of {mapped.name!r} would be called",
+                code="E-PIPELINE-MAP",
+                fix="rename one of them",
+                where=agent.where,
+            )
 
 
 def _prompt(table: Table, inputs: Collection[str]) -> str:
@@ -241,60 +295,6 @@ def _needs(name: str, table: Table, agents: Collection[str]) -> tuple[str, ...]:
                 f"agent {name!r} needs {other!r} twice", code="E-PIPELINE-AGENT", where=where
             )
     return needs
-
-
-def _grant(table: Table) -> GrantSpec | None:
-    grant = table.optional("grant")
-    if grant is None:
-        return None
-    grant.only(_GRANT_KINDS)
-    return GrantSpec(
-        tools=_entries(grant, "tools"),
-        resources=_entries(grant, "resources"),
-        prompts=_entries(grant, "prompts"),
-        delegate=_entries(grant, "delegate"),
-    )
-
-
-def _entries(grant: Table, kind: str) -> tuple[GrantEntry, ...]:
-    found: list[GrantEntry] = []
-    for number, text in enumerate(grant.strings(kind, ())):
-        where = grant.document.where((*grant.keys, kind, number))
-        server, _, pattern = text.partition("/")
-        try:
-            if not _NAME.fullmatch(server) or not pattern:
-                raise PatternError("write server/pattern, like git/git_log or git/git_*")
-            if kind == "resources":
-                parse_uri_pattern(pattern, _POLICY_LIMITS)
-            else:
-                expand_braces(pattern, _POLICY_LIMITS)
-        except PatternError as error:
-            raise ConfigError(
-                f"{_shown(text)} grants nothing",
-                code="E-PIPELINE-GRANT",
-                fix=str(error),
-                where=where,
-            ) from None
-        found.append(GrantEntry(server=server, pattern=pattern, where=where))
-    return tuple(found)
-
-
-def _budget(table: Table) -> Budget:
-    budget = table.optional("budget")
-    if budget is None:
-        return Budget()
-    budget.only(("turns", "calls", "tokens", "usd", "bytes", "seconds"))
-    for name in budget:
-        if budget.number(name) < 0:
-            raise budget.error(f"{name} of a budget cannot be negative", name)
-    return Budget(
-        turns=budget.integer("turns", None),
-        calls=budget.integer("calls", None),
-        tokens=budget.integer("tokens", None),
-        usd=budget.number("usd", None),
-        bytes=budget.integer("bytes", None),
-        seconds=budget.number("seconds", None),
-    )
 
 
 def _shown(text: str) -> str:

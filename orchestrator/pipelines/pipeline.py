@@ -282,7 +282,9 @@ def _policy(
                 code="E-POLICY-ENCODING",
                 where=Where(str(file.path)),
             ) from None
-    parameters = {name: str(value) for name, value in values.items()}
+    parameters = {
+        name: str(value) for name, value in values.items() if not isinstance(value, tuple)
+    }
     return policies.load(sources, parameters)
 
 

@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from orchestrator.agents.budget import Budget
 from orchestrator.authority.admission import Grant
 from orchestrator.core.errors import Where
+from orchestrator.pipelines.conditions import Condition
 from orchestrator.pipelines.files import ProjectFile
+from orchestrator.pipelines.references import Reference
 
 __all__ = [
+    "PARALLEL",
     "AgentSpec",
     "GrantEntry",
     "GrantSpec",
     "InputSpec",
     "InputType",
     "InputValue",
+    "Join",
     "PipelineSpec",
 ]
 
-InputValue = str | int | bool
+InputValue = str | int | bool | tuple[str, ...]
 """What an input holds once it is bound; a path is an absolute one, as text."""
+
+PARALLEL: Final = 8
+"""Items of one map at work at the same time, where the file says nothing."""
 
 
 class InputType(Enum):
@@ -32,6 +40,16 @@ class InputType(Enum):
     PATH = "path"
     INTEGER = "integer"
     BOOLEAN = "boolean"
+    LIST = "list"
+    """Texts; on a command line a JSON list."""
+
+
+class Join(Enum):
+    """Which of its needs an agent waits for to have ended well."""
+
+    ALL = "all"
+    ANY = "any"
+    """All have ended, and at least one well; the answers of the others are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +88,36 @@ class GrantSpec:
         """All of them."""
         return (*self.tools, *self.resources, *self.prompts, *self.delegate)
 
+    @property
+    def authority(self) -> Grant:
+        """The grant as admission takes it."""
+        return Grant(
+            tools=tuple(str(entry) for entry in self.tools),
+            delegate=tuple(str(entry) for entry in self.delegate),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """One agent. `role` is the policy's; `needs` are the agents whose results it is handed.
+    """One step: an agent, or with `over` one agent for each item of a list.
 
-    `model` is None where only the command line can name one. `prompt` is as written.
+    Attributes:
+        name: its own; an item's is `NAME-1` and so on.
+        role: the policy's word for it.
+        model: None where only the command line can name one.
+        prompt: as written.
+        needs: the agents whose answers it is handed.
+        grant: what is left of its rights; None leaves the policy alone.
+        budget: what each attempt of it may spend.
+        join: which of its needs must have ended well.
+        when: it runs only if this holds.
+        over: where the list stands that it is mapped over.
+        parallel: how many items are at work at the same time.
+        failures: how many items may end badly without the step doing so.
+        idempotent: its calls may be made again without harm: the file's own word.
+        retries: further attempts after one that failed; only if it is idempotent.
+        returns: the JSON Schema that its answer, or each item's, must fit.
+        gate: what a person is asked before it starts; empty for nothing.
     """
 
     name: str
@@ -87,16 +129,20 @@ class AgentSpec:
     budget: Budget
     where: Where
     role_where: Where
+    join: Join = Join.ALL
+    when: Condition | None = None
+    over: Reference | None = None
+    parallel: int = PARALLEL
+    failures: int = 0
+    idempotent: bool = False
+    retries: int = 0
+    returns: ProjectFile | None = None
+    gate: str = ""
 
     @property
     def authority(self) -> Grant:
         """The grant as admission takes it; without one the policy alone decides."""
-        if self.grant is None:
-            return Grant()
-        return Grant(
-            tools=tuple(str(entry) for entry in self.grant.tools),
-            delegate=tuple(str(entry) for entry in self.grant.delegate),
-        )
+        return Grant() if self.grant is None else self.grant.authority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +158,7 @@ class PipelineSpec:
         servers: the servers file, if one is named.
         policies: the policy files.
         recipes: the recipes' files, by the FILE of `recipe:FILE:FUNCTION`.
+        grant: what no agent of it exceeds; None sets no such border.
     """
 
     name: str
@@ -122,6 +169,7 @@ class PipelineSpec:
     servers: ProjectFile | None = None
     policies: tuple[ProjectFile, ...] = ()
     recipes: Mapping[str, ProjectFile] = field(default_factory=dict[str, ProjectFile])
+    grant: GrantSpec | None = None
 
     @property
     def last(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from orchestrator.agents.mailbox import Mailbox
 from orchestrator.agents.model import AgentTask, Earlier, Model
 from orchestrator.agents.results import AgentResult
 from orchestrator.agents.structured import AnswerShape, answer_shape, any_answer
+from orchestrator.agents.view import View
 from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
@@ -93,7 +94,9 @@ class Subagent:
 
     Its view is admitted when it is made: what is added later is never in it (I7). `lineage` are the
     agents that its own children would descend from, itself the last. `meter` counts what it and
-    all below it spend; `give_back` returns the rest to whoever it came from.
+    all below it spend; `give_back` returns the rest to whoever it came from. `through` wraps its
+    view while it works, to keep what it is answered; it widens nothing, since each call that it
+    passes on takes the whole road.
     """
 
     plan: AgentPlan
@@ -103,6 +106,7 @@ class Subagent:
     meter: Meter
     give_back: Callable[[], None]
     lineage: tuple[Ancestor, ...] = ()
+    through: Callable[[AgentView], View] | None = None
 
     @property
     def id(self) -> AgentId:
@@ -168,7 +172,7 @@ class Subagent:
                 view = self.view
                 result = await run_agent(
                     self.model,
-                    view,
+                    view if self.through is None else self.through(view),
                     AgentTask(
                         agent=self.id,
                         prompt=order.prompt,

@@ -14,11 +14,12 @@ from typing import TypedDict, TypeVar, cast
 from anyio.abc import TaskGroup
 
 from orchestrator.agents.budget import DEFAULT_BUDGET, Budget, Meter, Price
+from orchestrator.agents.view import View
 from orchestrator.agents.model import Model
 from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import CapabilityTable
-from orchestrator.broker import Broker
+from orchestrator.broker import AgentView, Broker
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
@@ -57,6 +58,7 @@ class AgentWish:
     budget: Budget | None = None
     parent: Subagent | None = None
     lease_seconds: float = math.inf
+    through: Callable[[AgentView], View] | None = None
 
 
 class _Parts(TypedDict):
@@ -128,7 +130,7 @@ class Household:
             ConfigError: a bad name, a name in use, or a cap.
             AuthorityError: the session or the parent has ended, or has nothing left to spend.
         """
-        return self._take_in(OneOffSubagent(**self._parts(wish)))
+        return self._take_in(OneOffSubagent(**self._parts(wish), through=wish.through))
 
     def persistent(self, wish: AgentWish) -> PersistentSubagent:
         """Make an agent that stays. Raises as `one_off`, and ConfigError where its name has a record."""

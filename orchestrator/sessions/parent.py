@@ -25,6 +25,7 @@ from mcp_client.client import ServerSource, open_host
 from mcp_client.protocol.errors import McpError
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.model import Model
+from orchestrator.agents.view import View
 from orchestrator.authority.admission import Ancestor, Grant, Offer, attenuate
 from orchestrator.authority.ledger import CellKind, Flip, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable, Row
@@ -212,6 +213,7 @@ class ParentSession:
         budget: Budget | None = None,
         parent: Subagent | None = None,
         lease_seconds: float = math.inf,
+        through: Callable[[AgentView], View] | None = None,
     ) -> OneOffSubagent:
         """Make a subagent that works once, with a view frozen now.
 
@@ -220,7 +222,7 @@ class ParentSession:
         child of an agent without a view has none. What it may spend is set aside from what its
         parent, or the session, has left. After `lease_seconds` from now everything of it is over,
         whatever it does; a child outlives no lease of its parent. A model may be given by its name,
-        `PROVIDER:NAME`.
+        `PROVIDER:NAME`. `through` wraps its view while it works.
 
         Raises:
             ConfigError: a bad name, a name in use, no such model, or a cap on agents, their depth,
@@ -236,6 +238,7 @@ class ParentSession:
                 budget=budget,
                 parent=parent,
                 lease_seconds=lease_seconds,
+                through=through,
             )
         )
 

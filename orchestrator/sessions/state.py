@@ -12,7 +12,8 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from orchestrator.core.ids import RunId
 
 __all__ = [
     "HOME_VARIABLE",
+    "RESUMED_MAX",
     "SHOWN_MAX",
     "RunPaths",
     "StatePaths",
@@ -37,6 +39,9 @@ HOME_VARIABLE: Final = "REMIT_HOME"
 
 SHOWN_MAX: Final = 50
 """Long texts that are kept for a person to read; then the oldest is removed."""
+
+RESUMED_MAX: Final = 999
+"""Audit logs of one run: each time that it is taken up has one of its own."""
 
 _FOLDER_MODE: Final = 0o700
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -58,6 +63,54 @@ class RunPaths:
     def out(self) -> Path:
         """The output folder, where `--out` names no other."""
         return self.folder / "out"
+
+    @property
+    def checkpoint(self) -> Path:
+        """What has ended and what was answered, of a pipeline's run."""
+        return self.folder / "checkpoint.sqlite"
+
+    @property
+    def logs(self) -> tuple[Path, ...]:
+        """The audit logs that there are, the oldest first: one for each time that it was resumed."""
+        later = (self.folder / f"audit-{number}.jsonl" for number in range(2, RESUMED_MAX + 1))
+        return tuple(path for path in (self.audit, *later) if path.is_file())
+
+    @property
+    def next_log(self) -> Path:
+        """The log of the next time. Raises ConfigError if it was resumed too often."""
+        number = len(self.logs) + 1
+        if number > RESUMED_MAX:
+            raise ConfigError(
+                f"the run was taken up {RESUMED_MAX} times", code="E-RESUME-OFTEN", fix="start anew"
+            )
+        return self.audit if number == 1 else self.folder / f"audit-{number}.jsonl"
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Keep every other process from running this run. Raises ConfigError if one does."""
+        if os.name != "posix":
+            yield
+            return
+        import fcntl
+
+        path = self.folder / "run.lock"
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _cannot("open", path, error) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise ConfigError(
+                f"the run {self.folder.name} is at work in another process",
+                code="E-RUN-BUSY",
+                fix="wait until it has ended, or end it",
+            ) from None
+        try:
+            yield
+        finally:
+            os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

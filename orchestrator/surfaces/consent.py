@@ -113,6 +113,21 @@ class TerminalApprover:
             question = "approve all of it, as that file shows?"
         return await self._ask([_NOT_YET, *lines], question)
 
+    async def confirm_lines(self, lines: Sequence[str], question: str) -> bool:
+        """Ask about something else, of which these lines are all. They have been made safe.
+
+        Raises RemitError if they are too long for a terminal and cannot be kept in a file.
+        """
+        if self._keep is not None and len(lines) > ITEM_LINES_MAX:
+            path, digest = self._keep("".join(f"{line}\n" for line in lines))
+            lines = [
+                *lines[:ITEM_LINES_MAX],
+                f"{len(lines) - ITEM_LINES_MAX} MORE LINES; ALL {len(lines)} STAND IN THE FILE",
+                f"  {path}",
+                f"  SHA-256 {digest}",
+            ]
+        return await self._ask(lines, question)
+
     async def _ask(self, lines: Sequence[str], question: str) -> bool:
         if not self.interactive:
             return False

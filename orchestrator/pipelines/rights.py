@@ -1,0 +1,114 @@
+"""Reads what an agent may do and spend: grants and budgets. Decides nothing and starts nothing.
+
+The border of a pipeline's own `grant` is checked here: no agent's grant exceeds it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from orchestrator.agents.budget import Budget
+from orchestrator.core.display import safe_line
+from orchestrator.core.documents import Table
+from orchestrator.core.errors import ConfigError
+from orchestrator.pipelines.spec import GrantEntry, GrantSpec
+from policies.limits import PolicyLimits
+from policies.model import Names
+from policies.patterns import PatternError, covers, expand_braces, parse_uri_pattern
+
+__all__ = ["read_budget", "read_grant"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_GRANT_KINDS: Final = ("tools", "resources", "prompts", "delegate")
+_POLICY_LIMITS: Final = PolicyLimits()
+
+
+def read_grant(table: Table, border: GrantSpec | None = None) -> GrantSpec | None:
+    """Return the `grant` of a table, else the border; None where there is neither.
+
+    Raises ConfigError for an entry that grants nothing, and for one that lies outside of `border`.
+    """
+    grant = table.optional("grant")
+    if grant is None:
+        return border
+    grant.only(_GRANT_KINDS)
+    found = GrantSpec(
+        tools=_entries(grant, "tools"),
+        resources=_entries(grant, "resources"),
+        prompts=_entries(grant, "prompts"),
+        delegate=_entries(grant, "delegate"),
+    )
+    if border is not None:
+        for kind in _GRANT_KINDS:
+            _refuse_wider(kind, getattr(found, kind), getattr(border, kind))
+    return found
+
+
+def _refuse_wider(
+    kind: str, entries: tuple[GrantEntry, ...], border: tuple[GrantEntry, ...]
+) -> None:
+    """Raise ConfigError for an entry of which it cannot be shown that it lies within the border."""
+    for entry in entries:
+        inside = [_names(kind, other) for other in border if other.server == entry.server]
+        if not any(covers(wide, _names(kind, entry)) for wide in inside):
+            raise ConfigError(
+                f"{_shown(str(entry))} goes beyond the pipeline's own grant of {kind}",
+                code="E-PIPELINE-WIDER",
+                why="an agent of a pipeline may do only what the pipeline's grant names as well",
+                fix=f"add it to `{kind}` of the grant at the top, or take it out here",
+                where=entry.where,
+            )
+
+
+def _names(kind: str, entry: GrantEntry) -> Names:
+    if kind == "resources":
+        alternatives: tuple[str, ...] = (parse_uri_pattern(entry.pattern, _POLICY_LIMITS),)
+        return Names(text=entry.pattern, alternatives=alternatives, by_segment=True)
+    return Names(text=entry.pattern, alternatives=expand_braces(entry.pattern, _POLICY_LIMITS))
+
+
+def _entries(grant: Table, kind: str) -> tuple[GrantEntry, ...]:
+    found: list[GrantEntry] = []
+    for number, text in enumerate(grant.strings(kind, ())):
+        where = grant.document.where((*grant.keys, kind, number))
+        server, _, pattern = text.partition("/")
+        try:
+            if not _NAME.fullmatch(server) or not pattern:
+                raise PatternError("write server/pattern, like git/git_log or git/git_*")
+            if kind == "resources":
+                parse_uri_pattern(pattern, _POLICY_LIMITS)
+            else:
+                expand_braces(pattern, _POLICY_LIMITS)
+        except PatternError as error:
+            raise ConfigError(
+                f"{_shown(text)} grants nothing",
+                code="E-PIPELINE-GRANT",
+                fix=str(error),
+                where=where,
+            ) from None
+        found.append(GrantEntry(server=server, pattern=pattern, where=where))
+    return tuple(found)
+
+
+def read_budget(table: Table) -> Budget:
+    """Return the `budget` of a table. Raises ConfigError for a value that is none."""
+    budget = table.optional("budget")
+    if budget is None:
+        return Budget()
+    budget.only(("turns", "calls", "tokens", "usd", "bytes", "seconds"))
+    for name in budget:
+        if budget.number(name) < 0:
+            raise budget.error(f"{name} of a budget cannot be negative", name)
+    return Budget(
+        turns=budget.integer("turns", None),
+        calls=budget.integer("calls", None),
+        tokens=budget.integer("tokens", None),
+        usd=budget.number("usd", None),
+        bytes=budget.integer("bytes", None),
+        seconds=budget.number("seconds", None),
+    )
+
+
+def _shown(text: str) -> str:
+    return f"'{safe_line(text, reveal=True, chars_max=120)}'"
