@@ -17,13 +17,15 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, RemitError, Where
 from orchestrator.core.ids import RunId
 from orchestrator.core.nearest import did_you_mean
-from orchestrator.sessions.state import StatePaths
+from orchestrator.sessions.state import RunPaths, StatePaths
 
 __all__ = ["find_log", "follow_records", "own_key", "reading"]
 
 
 def find_log(text: str) -> Path:
     """Return the log of a run, of a file or folder, or of the newest run where nothing is named.
+
+    Of a run that was taken up again it is the last log; the others are named by their files.
 
     Raises ConfigError if there is none.
     """
@@ -32,13 +34,13 @@ def find_log(text: str) -> Path:
         return _newest(paths)
     named = Path(text)
     if named.is_dir():
-        named /= "audit.jsonl"
+        named = (RunPaths(folder=named).logs or (named / "audit.jsonl",))[-1]
     if named.is_file():
         return named
     if named.parent == Path():
-        log = paths.run(RunId(text)).audit
-        if log.is_file():
-            return log
+        logs = paths.run(RunId(text)).logs
+        if logs:
+            return logs[-1]
     raise ConfigError(
         f"there is no run and no file {safe_line(text, reveal=True)!r}",
         code="E-AUDIT-NO-LOG",
@@ -144,4 +146,4 @@ def _newest(paths: StatePaths) -> Path:
 
 
 def _logs(paths: StatePaths) -> list[Path]:
-    return list(paths.runs.glob("*/audit.jsonl"))
+    return list(paths.runs.glob("*/audit*.jsonl"))

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError, RemitError
 from orchestrator.pipelines.references import BadReferenceError, Reference, parse_reference
+from orchestrator.pipelines.values import json_value
 
 __all__ = ["CONDITION_CHARS_MAX", "Condition", "parse_condition"]
 
@@ -88,8 +88,8 @@ def parse_condition(text: str, *, inputs: Collection[str], needs: Collection[str
 
 def _literal(text: str) -> object:
     try:
-        return read_json(f'{{"value": {text}}}', "when").root["value"]
-    except (ConfigError, KeyError):
+        return json_value(text, "when")
+    except ConfigError:
         raise BadReferenceError(
             "what a condition compares with is a text in quotes, a number, true, false or null",
             fix=_FIX,

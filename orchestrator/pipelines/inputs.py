@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, assert_never, cast
 
 from orchestrator.core.display import safe_line
-from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.pipelines.spec import InputSpec, InputType, InputValue, PipelineSpec
+from orchestrator.pipelines.values import json_value
 
 __all__ = [
     "INPUT_CHARS_MAX",
@@ -137,8 +137,8 @@ def _typed(kind: InputType, value: InputValue, folder: Path) -> InputValue | Non
 def _list(text: str) -> tuple[str, ...] | None:
     """Return the texts of a JSON list."""
     try:
-        found = read_json(f'{{"value": {text}}}', "--input").root["value"]
-    except (ConfigError, KeyError):
+        found = json_value(text, "--input")
+    except ConfigError:
         return None
     items = cast("list[object]", found) if isinstance(found, list) else [None]
     texts = [item for item in items if isinstance(item, str)]

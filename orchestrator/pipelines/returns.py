@@ -10,6 +10,7 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError, RemitError, Where
 from orchestrator.pipelines.files import ProjectFile
+from orchestrator.pipelines.values import json_value
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -67,8 +68,8 @@ def typed_answer(answer: object) -> object:
     if text.startswith("```") and text.endswith("```"):
         text = text.strip("`").strip().removeprefix("json")
     try:
-        return read_json(f'{{"value": {text}}}', "answer").root["value"]
-    except (ConfigError, KeyError):
+        return json_value(text, "answer")
+    except ConfigError:
         return answer
 
 

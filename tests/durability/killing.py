@@ -150,7 +150,8 @@ def killed_and_resumed(project: Project, approvals: list[str], random: Random) -
         return Told(before, 0, 0, _value(told))
     ended = _ended_well(folder / "checkpoint.sqlite")
     settle: list[str] = []
-    for resumes in range(1, RESUMES_MAX):
+    resumes = 0
+    for resumes in range(1, RESUMES_MAX):  # noqa: B007 - counted
         code, told = project.remit("run", "--resume", folder.name, *approvals, *settle)
         if code != 4:
             break
@@ -171,7 +172,7 @@ def killed_and_resumed(project: Project, approvals: list[str], random: Random) -
 
 
 def _step(number: int) -> str:
-    needs = [f"s{other}" for other in (number - 3, number - 4) if 0 <= other]
+    needs = [f"s{other}" for other in (number - 3, number - 4) if other >= 0]
     return (
         f'[agents.s{number}]\nmodel = "recipe:recipes.py:step"\nneeds = {json.dumps(needs)}\n'
         'grant = { tools = ["books/book"] }\n'
@@ -193,7 +194,7 @@ def _killed(project: Project, approvals: list[str], lines: int, seconds: float) 
         return running.poll() is not None or len(project.carried_out()) >= lines
 
     _wait(there)
-    time.sleep(seconds)
+    time.sleep(seconds)  # noqa: TID251 - the point of the kill is chosen by luck
     running.send_signal(signal.SIGKILL)
     running.wait()
 
@@ -208,7 +209,7 @@ def _wait(there: Callable[[], bool]) -> None:
     until = time.monotonic() + SECONDS
     while not there():
         assert time.monotonic() < until, "it took too long"
-        time.sleep(0.001)
+        time.sleep(0.001)  # noqa: TID251 - another process has no event of ours
 
 
 def _usable(checkpoint: Path) -> bool:

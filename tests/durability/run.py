@@ -39,15 +39,21 @@ def main() -> int:
             random = Random(f"{options.seed}-{number}")
             told = killed_and_resumed(project, approvals, random)
             doubts += told.doubts
-            print(f"{number}: after {told.lines_before} calls, {told.doubts} in doubt", flush=True)
+            say(f"{number}: after {told.lines_before} calls, {told.doubts} in doubt")
             if told.resumes and told.result != expected:
-                print(f"another result: {told.result}")
+                say(f"another result: {told.result}")
                 return 1
-    print(
+    say(
         f"{options.kills} kills, {doubts} calls in doubt, the same result each time; "
         f"{time.monotonic() - began:.0f} s"
     )
     return 0
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 NUMBER: Final = {"type": "integer"}
@@ -31,7 +31,9 @@ def main() -> None:
         message = json.loads(line)
         if "id" in message:
             result = answer(message, log)
-            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **result}), flush=True)
+            whole = {"jsonrpc": "2.0", "id": message["id"], **result}
+            sys.stdout.write(json.dumps(whole) + "\n")
+            sys.stdout.flush()
 
 
 def answer(message: dict[str, Any], log: Path) -> dict[str, Any]:
@@ -51,10 +53,10 @@ def answer(message: dict[str, Any], log: Path) -> dict[str, Any]:
 def book(arguments: dict[str, int], log: Path) -> dict[str, Any]:
     """Write the line of a call, and return what the number is worth."""
     worth = (arguments["step"] * 7919 + arguments["turn"] * 104729) % 1000
-    time.sleep(SECONDS)
+    Event().wait(SECONDS)
     with log.open("a") as file:
         file.write(json.dumps({**arguments, "worth": worth, "pid": os.getpid()}) + "\n")
-    time.sleep(SECONDS)
+    Event().wait(SECONDS)
     return {"content": [{"type": "text", "text": str(worth)}]}
 
 
