@@ -27,7 +27,7 @@ from orchestrator.core.ids import AgentId, CallId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import AuditSink
 from orchestrator.pipelines.checkpoint import CallRow, CallState, Checkpoint
-from policies import Effect
+from policies import Context, Effect
 
 __all__ = ["JournalView", "answered_by_person", "shown_arguments"]
 
@@ -89,16 +89,36 @@ class JournalView:
         waiting = self._waiting.get((call.server, call.tool, wish.recorded))
         if not waiting:
             return await self._make(call, wish.recorded, wish.arguments)
-        if self._forbidden(call, wish.values):
-            # The answer of then is no answer now; the broker says why, and sends nothing.
-            return await self._view.call(call)
-        return self._replay(waiting.pop(0))
-
-    def _forbidden(self, call: Call, arguments: Mapping[str, object]) -> bool:
         self._view.require()
         snapshot = self._view.snapshot
         capability = None if snapshot is None else snapshot.table.find(call.server, call.tool)
-        return capability is None or capability.verdict.decide(arguments).effect is Effect.FORBID
+        if capability is None:  # the broker says so, and sends nothing
+            return await self._view.call(call)
+        decision = capability.verdict.decide(Context(wish.values))
+        if decision.effect is Effect.FORBID:
+            raise self._withheld(wish, str(decision.reasons[0]) if decision.reasons else "")
+        return self._replay(waiting.pop(0))
+
+    def _withheld(self, wish: Wish, rule: str) -> AuthorityError:
+        """Refuse the answer of then: today's policy forbids the call. It is not made again either."""
+        reason = DenyReason.FORBIDDEN if rule else DenyReason.NO_PERMIT
+        error = AuthorityError(
+            f"{wish.ref} was answered before, and is forbidden today", reason=reason, rule=rule
+        )
+        self._audit.append(
+            "refused",
+            {
+                "agent": self.agent,
+                "server": wish.ref.server,
+                "tool": wish.ref.name,
+                "arguments": wish.recorded,
+                "reason": reason.value,
+                "rule": rule,
+                "delivery": error.delivery.value,
+                "bytes_sent": error.bytes_sent,
+            },
+        )
+        return error
 
     def _replay(self, row: CallRow) -> UntrustedContent:
         self._audit.append(

@@ -63,8 +63,7 @@ def _refuse_wider(
 
 def _names(kind: str, entry: GrantEntry) -> Names:
     if kind == "resources":
-        alternatives: tuple[str, ...] = (parse_uri_pattern(entry.pattern, _POLICY_LIMITS),)
-        return Names(text=entry.pattern, alternatives=alternatives, by_segment=True)
+        return parse_uri_pattern(entry.pattern, _POLICY_LIMITS)
     return Names(text=entry.pattern, alternatives=expand_braces(entry.pattern, _POLICY_LIMITS))
 
 
