@@ -14,8 +14,8 @@ from typing import TypedDict, TypeVar, cast
 from anyio.abc import TaskGroup
 
 from orchestrator.agents.budget import DEFAULT_BUDGET, Budget, Meter, Price
-from orchestrator.agents.view import View
 from orchestrator.agents.model import Model
+from orchestrator.agents.view import View
 from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import CapabilityTable
