@@ -1,4 +1,4 @@
-"""Writes what pages have from the source: all bounds, and the grammar of policies. Runs nothing else.
+"""Writes what pages have from the source: bounds, the grammar of policies, the flow of authorization.
 
 python docs/generate.py            says whether the pages are current; exit code 1 if one is not
 python docs/generate.py --write    renews them
@@ -10,6 +10,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "reference" / "limits.md"
 GRAMMAR_PAGE: Final = ROOT / "docs" / "reference" / "policy.md"
+FLOW_PAGE: Final = ROOT / "docs" / "explanation" / "authorization.md"
 PACKAGES: Final = ("orchestrator", "mcp_client", "policies")
 
 _HEAD: Final = """\
@@ -44,7 +46,11 @@ class Bound:
 def main(words: list[str]) -> int:
     """Write the pages, or say whether they are current."""
     sys.path.insert(0, str(ROOT))
-    pages = {PAGE: render(), GRAMMAR_PAGE: with_grammar(GRAMMAR_PAGE.read_text("utf-8"))}
+    pages = {
+        PAGE: render(),
+        GRAMMAR_PAGE: with_grammar(GRAMMAR_PAGE.read_text("utf-8")),
+        FLOW_PAGE: with_flow(FLOW_PAGE.read_text("utf-8")),
+    }
     if words == ["--write"]:
         for path, page in pages.items():
             path.write_text(page, "utf-8")
@@ -69,8 +75,30 @@ def with_grammar(page: str) -> str:
     return f"{head}{fence}{grammar.strip()}\n{end}{tail}"
 
 
+def with_flow(page: str) -> str:
+    """Return the page of authorization with its generated parts renewed."""
+    diagram: str = import_module("mcp_client.auth.flow").diagram()
+    faults = import_module("mcp_client.auth.errors").AuthFault
+    rows = [f"| `{fault.name}` | {fault.value} |" for fault in sorted(faults, key=_name)]
+    parts = {
+        "flow": f"```mermaid\n{diagram}\n```",
+        "faults": "\n".join(["| fault | what it says |", "|---|---|", *rows]),
+    }
+    for name, text in parts.items():
+        head, begin, rest = page.partition(f"<!-- generated: {name} -->\n")
+        _, end, tail = rest.partition("<!-- end -->")
+        if not begin or not end:
+            raise SystemExit(f"{FLOW_PAGE.relative_to(ROOT)} has no place for {name}")
+        page = f"{head}{begin}{text}\n{end}{tail}"
+    return page
+
+
+def _name(fault: Enum) -> str:
+    return fault.name
+
+
 def render() -> str:
-    """Return the whole page."""
+    """Return the whole page of limits."""
     parts = [_HEAD]
     scattered: list[tuple[str, Bound]] = []
     for path in _modules():

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -178,7 +179,18 @@ class FollowedRedirect:
             return (await browser.get(url)).headers["location"]
 
 
-def settings_of(asked: Asked) -> AuthSettings:
+async def configured_issuer(asked: Asked) -> str:
+    """Return the issuer that an administrator would have configured: the suite does not say it.
+
+    The client itself takes no issuer for an assertion from the resource.
+    """
+    origin, _, path = asked.url.rpartition("/")
+    place = f"{origin}/.well-known/oauth-protected-resource/{path}"
+    async with httpx.AsyncClient(trust_env=False) as administrator:
+        return str((await administrator.get(place)).json()["authorization_servers"][0])
+
+
+async def settings_of(asked: Asked) -> AuthSettings:
     """Return how the scenario wants its server authorized."""
     name = asked.scenario.removeprefix("auth/")
     given = {key: str(value) for key, value in asked.context.items()}
@@ -197,8 +209,10 @@ def settings_of(asked: Asked) -> AuthSettings:
             client_id=given["idp_client_id"],
             id_token=given["idp_id_token"],
         )
+        client = replace(client, issuer=await configured_issuer(asked))
         return AuthSettings(profile=Profile.ENTERPRISE, client=client, enterprise=enterprise)
     if name == "wif-jwt-bearer":
+        client = replace(client, issuer=await configured_issuer(asked))
         return AuthSettings(profile=Profile.WORKLOAD, client=client, assertion=given["valid_jwt"])
     return AuthSettings(client=client, dpop=name.startswith("dpop"))
 
@@ -208,7 +222,7 @@ async def authorize(asked: Asked) -> None:
     async with connect_authorized(
         HttpSpec(name="mock", url=asked.url),
         guard=UNGUARDED,
-        settings=settings_of(asked),
+        settings=await settings_of(asked),
         store=MemoryTokenStore(),
         step=FollowedRedirect(),
         dialect=Dialect(opening=Opening.MODERN if asked.modern else Opening.LEGACY_FIRST),

@@ -315,7 +315,7 @@ def test_every_field_of_a_record_is_described(kind: str):
 
 
 @pytest.mark.subprocess
-def test_the_page_of_limits_is_current():
+def test_the_pages_that_are_made_from_the_source_are_current():
     said = subprocess.run(
         [sys.executable, str(ROOT / "docs" / "generate.py")],
         capture_output=True,
