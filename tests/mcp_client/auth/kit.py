@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from mcp_client import UNGUARDED, AuthorizationRequiredError
 from mcp_client.auth.discovery import UrlRules
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.settings import AuthorizationStep, AuthSettings
-from mcp_client.auth.shell import Authorizer
+from mcp_client.auth.shell import Authorizer, wall_clock
 from mcp_client.auth.store import MemoryTokenStore, TokenStore
 from mcp_client.net.http.engine import HttpEngine
 from mcp_client.net.reactor import open_reactor
@@ -29,6 +29,7 @@ async def authorizing(
     step: AuthorizationStep | None = None,
     settings: AuthSettings | None = None,
     limits: AuthLimits = QUICK,
+    clock: Callable[[], float] = wall_clock,
 ) -> AsyncGenerator[Authorizer]:
     """Yield an authorizer that has loaded what the store has."""
     async with open_reactor() as reactor:
@@ -44,6 +45,7 @@ async def authorizing(
                 step=step,
                 server="s",
                 limits=limits,
+                clock=clock,
             )
             async with made.running():
                 await made.load()

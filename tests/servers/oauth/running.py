@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+import anyio
+import anyio.to_thread
 import httpx
 import uvicorn
 from starlette.applications import Starlette
@@ -20,11 +22,32 @@ from mcp_client.auth.store import Kept, Stored
 from tests.servers.oauth.apps import Knobs, Resource, Seen, authorization_app, resource_app
 from tests.servers.oauth.realm import Client, Realm, RealmSettings, TokenRecord
 
-__all__ = ["REDIRECT", "Browser", "OAuthWorld", "oauth_world"]
+__all__ = ["REDIRECT", "Browser", "Gate", "OAuthWorld", "oauth_world"]
 
 REDIRECT = "http://127.0.0.1:1/cb"
 """Nobody listens there: the browser of the tests hands the address over instead of visiting it."""
 STOP_SECONDS = 10
+
+
+class Gate:
+    """Holds the requests to one path until it is opened."""
+
+    def __init__(self) -> None:
+        self._came = threading.Event()
+        self._opened = threading.Event()
+
+    async def hold(self) -> None:
+        """In a server: say that a request came, and wait."""
+        self._came.set()
+        await asyncio.to_thread(self._opened.wait, STOP_SECONDS)
+
+    async def came(self) -> None:
+        """In a test: wait until a request has come."""
+        assert await anyio.to_thread.run_sync(self._came.wait, STOP_SECONDS)
+
+    def open(self) -> None:
+        """Let them all go on."""
+        self._opened.set()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +69,7 @@ class OAuthWorld:
     resource_log: list[Seen] = field(default_factory=list[Seen])
     issuer_knobs: Knobs = field(default_factory=Knobs)
     resource_knobs: Knobs = field(default_factory=Knobs)
+    gates: list[Gate] = field(default_factory=list[Gate])
     loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -68,6 +92,13 @@ class OAuthWorld:
         """What came to the token endpoint."""
         path = urlsplit(self.realm.endpoint("token")).path
         return [seen for seen in self.issuer_log if seen.path == path]
+
+    def gate(self, path: str) -> Gate:
+        """Return what holds the authorization server's answers at a path."""
+        made = Gate()
+        self.gates.append(made)
+        self.issuer_knobs.before[path] = made.hold
+        return made
 
     def calls(self, rpc: str) -> list[Seen]:
         """What the MCP server got of an MCP method."""
@@ -157,6 +188,8 @@ def oauth_world(
         yield world
     finally:
         world.release()
+        for gate in world.gates:
+            gate.open()
         for server in servers:
             server.should_exit = True
         thread.join(STOP_SECONDS)
@@ -178,7 +211,8 @@ def _config(app: Starlette) -> uvicorn.Config:
 
 
 def _listening() -> socket.socket:
-    made = socket.socket()
+    # the protocol by name: asyncio then sends small answers without waiting for an acknowledgement
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.bind(("127.0.0.1", 0))
     made.listen(128)
     return made
