@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 
 from mcp_client import UNGUARDED, Client, HttpSpec
+from mcp_client.auth.files import FileTokenStore
 from mcp_client.auth.settings import AuthSettings
-from mcp_client.auth.store import FileTokenStore
 from mcp_client.client.authorizing import connect_authorized
 
 SECONDS = 30

@@ -14,15 +14,16 @@ import pytest
 
 from mcp_client import UNGUARDED, Client, HttpSpec
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError, NeedsAuthorizationError
+from mcp_client.auth.files import FileTokenStore
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.settings import AuthSettings
 from mcp_client.auth.shell import wall_clock
-from mcp_client.auth.store import FileTokenStore, MemoryTokenStore, TokenStore
+from mcp_client.auth.store import MemoryTokenStore, TokenStore
 from mcp_client.client.authorizing import connect_authorized
 from tests.architecture.sources import ROOT
 from tests.mcp_client.auth.kit import authorizing, turned_away
 from tests.servers.oauth.realm import RealmSettings
-from tests.servers.oauth.running import OAuthWorld, oauth_world
+from tests.servers.oauth.running import Gate, OAuthWorld, oauth_world
 
 PROGRAMS, CONNECTIONS, TASKS = 4, 4, 4
 DELAY_SECONDS_MAX = 0.05
@@ -312,3 +313,43 @@ async def test_nothing_is_got_once_the_connection_is_closed():
             await source.renewed(turned_away(), source.generation)
 
     assert caught.value.fault is AuthFault.FLOW
+
+
+class LateLease(MemoryTokenStore):
+    """Grants a lease, and takes its time to say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Gate()
+        self.leases = 0
+
+    def lease(self, server: str, generation: int, holder: str, *, now: float, until: float) -> bool:
+        has_it = super().lease(server, generation, holder, now=now, until=until)
+        self.leases += 1
+        if self.leases == 2:  # the one just before the refresh token goes out
+            self.gate.stop()
+        return has_it
+
+
+async def test_a_refresh_token_does_not_leave_if_somebody_logs_out_at_the_last_moment():
+    with oauth_world() as world:
+        store = LateLease()
+        store.swap(world.url, 0, world.logged_in(ended=True)[0])
+        ended: list[Exception] = []
+        with anyio.fail_after(10):
+            async with authorizing(world.url, store=store) as source:
+
+                async def renew() -> None:
+                    try:
+                        await source.renewed(turned_away(), source.generation)
+                    except NeedsAuthorizationError as error:
+                        ended.append(error)
+
+                async with anyio.create_task_group() as group:
+                    group.start_soon(renew)
+                    await store.gate.came()
+                    await source.log_out()
+                    store.gate.open()
+
+    assert len(ended) == 1
+    assert world.token_requests == []

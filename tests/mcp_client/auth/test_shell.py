@@ -14,13 +14,14 @@ import pytest
 
 from mcp_client import UNGUARDED, AuthorizationRequiredError, Delivery, HttpSpec
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError, NeedsAuthorizationError
+from mcp_client.auth.files import FileTokenStore
 from mcp_client.auth.grants import GrantChange, compare
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.registration import AuthMethod, ClientIdentity, ClientSettings
 from mcp_client.auth.requests import Token
 from mcp_client.auth.settings import AuthSettings
 from mcp_client.auth.shell import Authorizer
-from mcp_client.auth.store import FileTokenStore, Kept, MemoryTokenStore, Stored, TokenStore
+from mcp_client.auth.store import Kept, MemoryTokenStore, Stored, TokenStore
 from mcp_client.client.authorizing import connect_authorized, open_authorizer
 from mcp_client.client.connecting import open_host
 from mcp_client.net.http.engine import HttpEngine

@@ -38,8 +38,12 @@ class Gate:
 
     async def hold(self) -> None:
         """In a server: say that a request came, and wait."""
+        await asyncio.to_thread(self.stop)
+
+    def stop(self) -> None:
+        """In a thread: say that it came so far, and wait."""
         self._came.set()
-        await asyncio.to_thread(self._opened.wait, STOP_SECONDS)
+        self._opened.wait(STOP_SECONDS)
 
     async def came(self) -> None:
         """In a test: wait until a request has come."""
