@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         AuthorizationFailedError,
         NeedsAuthorizationError,
     )
+    from mcp_client.auth.files import FileTokenStore
     from mcp_client.auth.flow import (
         Profile,
     )
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
         EnterpriseSettings,
     )
     from mcp_client.auth.store import (
-        FileTokenStore,
         MemoryTokenStore,
         TokenStore,
+    )
+    from mcp_client.auth.system_keyring import (
+        KeyringTokenStore,
+        find_keyring,
     )
     from mcp_client.client import (
         Client,
@@ -212,6 +216,7 @@ __all__ = [
     "InputRequest",
     "InputRequired",
     "InputRequiredError",
+    "KeyringTokenStore",
     "ListKind",
     "LoadedSkill",
     "LocalProtocolError",
@@ -290,6 +295,7 @@ __all__ = [
     "connect",
     "connect_authorized",
     "expand_template",
+    "find_keyring",
     "harden_process",
     "keep_connected",
     "match_template",
@@ -310,7 +316,9 @@ _HOMES = {
     "EnterpriseSettings": "mcp_client.auth.settings",
     "ClientSettings": "mcp_client.auth.registration",
     "Profile": "mcp_client.auth.flow",
-    "FileTokenStore": "mcp_client.auth.store",
+    "FileTokenStore": "mcp_client.auth.files",
+    "KeyringTokenStore": "mcp_client.auth.system_keyring",
+    "find_keyring": "mcp_client.auth.system_keyring",
     "MemoryTokenStore": "mcp_client.auth.store",
     "TokenStore": "mcp_client.auth.store",
     "connect_authorized": "mcp_client.client.authorizing",
