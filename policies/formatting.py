@@ -12,7 +12,7 @@ from typing import Final
 
 from policies.errors import Place, PolicyError
 from policies.limits import PolicyLimits
-from policies.parsing import parse
+from policies.parsing import parse_file
 
 __all__ = ["format_text"]
 
@@ -52,11 +52,23 @@ _QUALIFIED: Final = frozenset(("for", "below"))
 """After these a word is one of the language that begins nothing."""
 _CLAUSES: Final = frozenset(
     (
-        *("for", "below", "depth", "surface", "when", "unless", "after", "unknown", "by", "at"),
+        *(
+            "for",
+            "below",
+            "depth",
+            "surface",
+            "when",
+            "unless",
+            "that",
+            "after",
+            "unknown",
+            "by",
+            "at",
+        ),
         *("rate", "budget", "deadline", "expires", "redact", "mark", "max"),
     )
 )
-_JOINED: Final = frozenset(("when", "unless", "and", "or", "not", "max", "by", "at"))
+_JOINED: Final = frozenset(("when", "unless", "that", "and", "or", "not", "max", "by", "at"))
 """After these such a word begins no clause: it is part of the one that they began."""
 _SPACED: Final = frozenset(
     ("and", "or", "not", "when", "unless", "in", "on", "only", "host", "cidr", "=")
@@ -70,6 +82,7 @@ _SERVER_NEXT: Final = frozenset(
 )
 """After these stands a server, which a name clings to."""
 _ANY_SERVER: Final = ("any", "server")
+_BY_DEFAULT: Final = ["by", "default"]
 
 
 @dataclass(slots=True)
@@ -96,7 +109,7 @@ def format_text(text: str, path: str, *, limits: PolicyLimits | None = None) -> 
         PolicyError: the text is no policy file, or would be too large in this layout.
     """
     bounds = limits or PolicyLimits()
-    parse(text, path, limits=bounds)
+    parse_file(text, path, limits=bounds)
     tokens, rest = _tokens(text)
     formatted = "\n".join((*_laid_out(tokens), *rest)) + "\n"
     if len(formatted.encode()) > bounds.source_bytes_max:
@@ -208,24 +221,28 @@ def _continues(before: Sequence[_Token]) -> bool:
 def _is_name(before: Sequence[_Token]) -> bool:
     """Return True if what follows is a name, whatever it looks like."""
     # a name that looks like such a word, as the second of `role a, role`, is followed by none
-    named = before[-1].text in _NAMED_NEXT
+    named = before[-1].text in _NAMED_NEXT and [each.text for each in before[-2:]] != _BY_DEFAULT
     return named and not (before[-1].kind == "word" and len(before) > 1 and _is_name(before[:-1]))
 
 
 def _lines(statement: Sequence[_Token], depth: int) -> Iterator[str]:
     indent = _INDENT * depth
-    clauses = [part for clause in _clauses(statement) for part in _parts(clause, len(indent))]
-    above, beside = zip(*(_comments(clause) for clause in clauses), strict=True)
+    clauses = [
+        (level + (1 if number else 0), line)
+        for number, clause in enumerate(_clauses(statement))
+        for level, line in _parts(clause, len(indent))
+    ]
+    above, beside = zip(*(_comments(clause) for _, clause in clauses), strict=True)
     for later in above[1:]:
         later[:] = [comment for comment in later if comment]
     inner = any(above[1:]) or any(beside[:-1])
     whole = _text(statement)
     if not inner and len(indent) + len(whole) <= _WIDTH:
-        clauses = [statement]
+        clauses = [(0, list(statement))]
         beside = beside[-1:]
         above = above[:1]
-    for number, (clause, over, by) in enumerate(zip(clauses, above, beside, strict=True)):
-        inset = indent if not number else indent + _INDENT * (1 + _begins_part(clause))
+    for (level, clause), over, by in zip(clauses, above, beside, strict=True):
+        inset = indent + _INDENT * level
         for comment in over:
             inner_inset = _INDENT if clause[0].text == "}" else ""
             yield f"{inner_inset}{inset}{comment}" if comment else ""
@@ -262,20 +279,37 @@ def _begins_clause(statement: Sequence[_Token], at: int) -> bool:
     return not tested and statement[at - 1].text not in _JOINED
 
 
-def _parts(clause: Sequence[_Token], indent: int) -> Iterator[list[_Token]]:
-    """Cut a clause that is too long before `and` and `or`."""
+def _parts(clause: Sequence[_Token], indent: int) -> Iterator[tuple[int, list[_Token]]]:
+    """Cut a clause that is too long before `and` and `or`, and its lists; each line by its level."""
     if indent + len(_INDENT) + len(_text(clause)) <= _WIDTH:
-        yield list(clause)
+        yield 0, list(clause)
         return
-    current: list[_Token] = []
+    part: list[_Token] = []
     nested = 0
     for token in clause:
         nested += _nesting(token)
-        if current and not nested and _begins_part([token]):
-            yield current
-            current = []
-        current.append(token)
-    yield current
+        if part and not nested and _begins_part([token]):
+            yield from _listed(part, indent)
+            part = []
+        part.append(token)
+    yield from _listed(part, indent)
+
+
+def _listed(part: Sequence[_Token], indent: int) -> Iterator[tuple[int, list[_Token]]]:
+    """Cut a part that is still too long between the items of its lists."""
+    level = 1 if _begins_part(part) else 0
+    line: list[_Token] = []
+    lists = 0
+    for at, token in enumerate(part):
+        line.append(token)
+        lists += (token.text == "[") - (token.text == "]") if token.kind == "sign" else 0
+        following = part[at + 1 : at + 3]
+        full = indent + len(_INDENT) * (level + 1) + len(_text([*line, *following])) > _WIDTH
+        if lists and token.text == "," and full:
+            yield level, line
+            level = 2 if _begins_part(part) else 1
+            line = []
+    yield level, line
 
 
 def _begins_part(clause: Sequence[_Token]) -> bool:

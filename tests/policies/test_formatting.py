@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from policies import PolicyError, PolicyLimits, parse
 from policies.errors import Place
 from policies.formatting import format_text
+from policies.parsing import parse_file
 from tests.policies.generated import policy_text, rule_lists
 from tests.policies.support import EXAMPLE
 
@@ -113,3 +114,71 @@ def test_layout_changes_no_meaning_and_is_reached_at_once(
 
 def test_the_layout_of_the_example_is_reached_at_once() -> None:
     assert formatted(formatted(EXAMPLE)) == formatted(EXAMPLE)
+
+
+WHOLE = """\
+include "base.policy"
+
+policy whole v2 {
+  default deny
+  role reader, writer
+  set web = server("fetch", "brave")
+  sink out = mail/send, web/post_*
+  trust hints of server("docs")
+  permit "a" call on docs/{search,get_*}, web/fetch for role reader depth <= 2
+  permit "b" read on docs resource "doc://{project}/{+path}" when uri(project) in ["a", "b"]
+  ask "c" call on mail/send
+    unless all arg(/to) like "*@corp.example" expires 10m
+  forbid "d" call on sink(out) after untrusted from web
+  require "e" call on any server that digest pinned
+  limit "f" call on web rate 30 per 1m per agent budget tokens 200k deadline 15m
+  oblige "g" call on crm redact /email, /phone mark sensitive
+  permit "h" delegate on docs max depth 3 max children 8
+  forbid "i" call on any server
+    when any arg contains "/../" or hint(destructive) or arg(/s) length in 1..10
+    or time in "09:00".."17:00"
+  permit "j" call on files/write_file for agent "a*" below role reader surface headless
+    when arg(/p) under "/data/${x}" and arg(/n) in 1..5 and not budget(calls) < 3
+    unknown args deny
+}
+
+tests {
+  permit call docs/search { "q": "x", "n": [1, { "a": null }] } for role reader by "a"
+  forbid call files/write_file { "path": "/etc/x" } after untrusted from web by default
+  ask call mail/send { "to": ["a"] } depth 2 surface interactive at "2026-01-01T00:00:00Z"
+  forbid call web/post_x hint(destructive) true budget(calls) 3 unpinned
+}
+
+assert never call on mail/send when after untrusted
+assert child_subset(policy "whole", policy "other")
+"""
+
+
+def test_every_construct_keeps_its_meaning_and_its_layout() -> None:
+    once = formatted(WHOLE)
+    assert meaning(parse_file(once, "t")) == meaning(parse_file(WHOLE, "t"))
+    assert formatted(once) == once
+    squeezed = formatted(" ".join(WHOLE.split()))
+    assert meaning(parse_file(squeezed, "t")) == meaning(parse_file(WHOLE, "t"))
+
+
+def test_tests_stand_in_lines_of_their_own() -> None:
+    text = 'policy t v1 {}tests{permit call a /t {"q" :"x"}by "p" forbid call a/u by default}'
+    assert formatted(text) == (
+        "policy t v1 {\n}\ntests {\n"
+        '  permit call a/t { "q": "x" } by "p"\n  forbid call a/u by default\n}\n'
+    )
+
+
+def test_a_long_list_is_broken_between_its_items() -> None:
+    names = ", ".join(f'"somebody_{n}@corp.example"' for n in range(5))
+    text = f'policy t v1 {{ permit "p" call on a/t when exists arg(/x) and arg(/to) in [{names}] }}'
+    assert formatted(text) == (
+        "policy t v1 {\n"
+        '  permit "p" call on a/t\n'
+        "    when exists arg(/x)\n"
+        '      and arg(/to) in ["somebody_0@corp.example", "somebody_1@corp.example",\n'
+        '        "somebody_2@corp.example", "somebody_3@corp.example", "somebody_4@corp.example"]\n'
+        "}\n"
+    )
+    assert formatted(formatted(text)) == formatted(text)
