@@ -63,3 +63,9 @@ class PolicyLimits:
     """Argument values tried to find out whether any could be allowed; beyond, the answer is yes."""
     remembered_max: int = 16_384
     """Answers of each kind which a set keeps: one for each tool of a large session."""
+    analysis_states_max: int = 4_096
+    """States in which a walk through patterns may be; with more, analysis says "not proved"."""
+    analysis_requests_max: int = 20_000
+    """Requests tried for one thing that is asked for: a tenth of a second."""
+    analysis_milliseconds_max: int = 5_000
+    """How long the solver looks for one request."""

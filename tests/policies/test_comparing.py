@@ -1,0 +1,188 @@
+"""What one set allows beyond another: each witness is decided so, and "proved" is never wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from policies import Effect, PolicyLimits, PolicySet, Source, load
+from policies.analysis import Proof, breaks, compare, subset
+from policies.model import ChildSubset
+from tests.policies.generated import policy_text, rule_lists, some_requests
+from tests.policies.support import loaded
+
+RANK = {Effect.FORBID: 0, Effect.ASK: 1, Effect.PERMIT: 2}
+UNDER_DATA = 'permit "p" call on a/t when arg(/path) under "data"'
+MANY = " and ".join(f"arg(/n{at}) <= {at}" for at in range(12))
+
+
+def proof(child: str, parent: str, *, delegable: bool = False) -> Proof:
+    return subset(loaded(child), loaded(parent), delegable=delegable).proof
+
+
+def test_a_condition_more_is_a_subset() -> None:
+    assert (
+        proof('permit "p" call on a/t when arg(/n) < 5', 'permit "p" call on a/t') is Proof.PROVED
+    )
+
+
+def test_a_condition_less_is_none_and_has_a_witness() -> None:
+    claim = subset(
+        loaded('permit "p" call on a/t'), loaded('permit "q" call on a/t when arg(/n) < 5')
+    )
+    assert claim.proof is Proof.REFUTED
+    (witness,) = claim.witnesses
+    assert (witness.request.resource.name, witness.new.effect) == ("t", Effect.PERMIT)
+    assert "permit by" in witness.to_text()
+
+
+@pytest.mark.parametrize(
+    ("child", "parent", "answer"),
+    [
+        ("arg(/n) in 2..3", "arg(/n) in 1..4", Proof.PROVED),
+        ("arg(/n) in 0..3", "arg(/n) in 1..4", Proof.REFUTED),
+        ('arg(/path) under "data/x"', 'arg(/path) under "data"', Proof.PROVED),
+        ('arg(/path) under "data"', 'arg(/path) under "data/x"', Proof.REFUTED),
+        ('arg(/s) starts_with "abc"', 'arg(/s) contains "b"', Proof.PROVED),
+        ('arg(/s) contains "b"', 'arg(/s) like "*ab*"', Proof.REFUTED),
+        ('arg(/s) in ["ab", "cb"]', 'arg(/s) ends_with "b"', Proof.PROVED),
+        ('all arg(/to) in ["a"]', 'all arg(/to) in ["a", "b"]', Proof.PROVED),
+        ('all arg(/to) in ["a", "b"]', 'all arg(/to) in ["a"]', Proof.REFUTED),
+        ("not after untrusted", "not after untrusted from web", Proof.PROVED),
+        ("not after untrusted from web", "not after untrusted", Proof.REFUTED),
+        ("digest pinned and arg(/n) < 5", "arg(/n) < 6", Proof.PROVED),
+        ("args only (/a)", "args only (/a, /b)", Proof.PROVED),
+        ("budget(calls) > 5", "budget(calls) > 3", Proof.PROVED),
+    ],
+)
+def test_conditions_are_compared_by_what_they_mean(child: str, parent: str, answer: Proof) -> None:
+    rule = 'permit "p" call on a/t when '
+    assert proof(rule + child, rule + parent) is answer
+
+
+@pytest.mark.parametrize(
+    ("child", "parent", "answer"),
+    [
+        ("a/get_x*", "a/get_*", Proof.PROVED),
+        ("a/*", "a/get_*", Proof.REFUTED),
+        ("any server/t", "a/t", Proof.REFUTED),
+        ("a/{b,c}", "a/*", Proof.PROVED),
+    ],
+)
+def test_names_are_compared_by_what_they_mean(child: str, parent: str, answer: Proof) -> None:
+    assert proof(f'permit "p" call on {child}', f'permit "p" call on {parent}') is answer
+
+
+def test_a_require_of_the_parent_counts() -> None:
+    required = 'permit "p" call on a/t require "r" call on a/t that arg(/n) < 5'
+    assert proof('permit "p" call on a/t', required) is Proof.REFUTED
+    assert proof('permit "p" call on a/t when arg(/n) < 3', required) is Proof.PROVED
+
+
+def test_to_ask_where_it_was_permitted_is_no_more() -> None:
+    assert proof('ask "p" call on a/t', 'permit "p" call on a/t') is Proof.PROVED
+    assert proof('permit "p" call on a/t', 'ask "p" call on a/t') is Proof.REFUTED
+
+
+def test_what_a_child_may_do_its_parent_must_be_able_to_hand_on() -> None:
+    child = 'permit "c" call on a/t'
+    assert proof(child, 'permit "p" call on a/t', delegable=True) is Proof.REFUTED
+    assert proof(child, 'permit "p" delegate on a/*', delegable=True) is Proof.PROVED
+
+
+def test_a_comparison_names_each_rule_that_newly_allows() -> None:
+    old = loaded('permit "p" call on a/t')
+    new = loaded('permit "p" call on a/* permit "q" read on a resource "doc://x/**"')
+    found = {reason.rule for each in compare(old, new).witnesses for reason in each.new.reasons}
+    assert found == {"p", "q"}
+    assert compare(new, new).proof is not Proof.REFUTED
+
+
+def test_a_space_too_large_to_try_is_proved_by_the_solver() -> None:
+    child = f'permit "p" call on a/t when {MANY} and arg(/x) == 1'
+    assert proof(child, f'permit "p" call on a/t when {MANY}') is Proof.PROVED
+    assert proof(f'permit "p" call on a/t when {MANY}', child) is Proof.REFUTED
+
+
+def test_without_the_solver_such_a_space_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "z3", None)
+    child = f'permit "p" call on a/t when {MANY} and arg(/x) == 1'
+    claim = subset(loaded(child), loaded(f'permit "p" call on a/t when {MANY}'))
+    assert (claim.proof, claim.open) == (Proof.NOT_PROVED, ("call a/t",))
+
+
+def test_requests_beyond_the_bound_are_said_to_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "z3", None)
+    child, parent = (
+        loaded('permit "p" call on a/t when arg(/n) < 5'),
+        loaded('permit "p" call on a/t'),
+    )
+    most = next(
+        n
+        for n in range(1, 100)
+        if subset(child, parent, limits=PolicyLimits(analysis_requests_max=n)).proof is Proof.PROVED
+    )
+    below = PolicyLimits(analysis_requests_max=most - 1)
+    assert subset(child, parent, limits=below).proof is Proof.NOT_PROVED
+
+
+def test_tests_that_see_one_value_in_open_ways_are_not_proved() -> None:
+    rule = 'permit "p" call on a/t when arg(/u) '
+    open_ways = 'host "a.example" and arg(/u) path_like "x/**" and arg(/u) under "x"'
+    assert proof(f"{rule}{open_ways}", f'{rule}host "b.example"') is not Proof.PROVED
+
+
+def test_a_claim_that_something_never_happens_is_refuted_by_a_request() -> None:
+    text = (
+        'policy t v1 { permit "p" call on mail/send }\n'
+        "assert never call on mail/send when after untrusted from web\n"
+    )
+    policy_set = load([Source("t.policy", text)])
+    (claim,) = policy_set.assertions
+    assert not isinstance(claim, ChildSubset)
+    found = breaks(policy_set, claim)
+    assert found.proof is Proof.REFUTED
+    labels = found.witnesses[0].request.context.labels
+    assert {(label.name, label.server) for label in labels} == {("untrusted", "web")}
+
+
+def test_a_claim_that_something_never_happens_is_proved_where_it_is_denied_or_asked() -> None:
+    rules = 'permit "p" call on mail/send ask "a" call on mail/send after untrusted from web'
+    text = (
+        f"policy t v1 {{ {rules} }}\nassert never call on mail/send when after untrusted from web\n"
+    )
+    policy_set = load([Source("t.policy", text)])
+    (claim,) = policy_set.assertions
+    assert not isinstance(claim, ChildSubset)
+    assert breaks(policy_set, claim).proof is Proof.PROVED
+
+
+def set_of(rules: list[str]) -> PolicySet:
+    return load([Source("g.policy", policy_text(rules))])
+
+
+@settings(max_examples=60, deadline=None)
+@given(rule_lists, rule_lists, st.integers(0, 2**32))
+def test_no_request_contradicts_a_proof_and_each_witness_is_one(
+    child: list[str], parent: list[str], seed: int
+) -> None:
+    narrow, wide = set_of(child), set_of(parent)
+    claim = subset(narrow, wide)
+    for witness in claim.witnesses:
+        asked = witness.request
+        assert RANK[narrow.decide(asked).effect] > RANK[wide.decide(asked).effect]
+    if claim.proof is Proof.PROVED:
+        for asked in some_requests(seed, 300):
+            assert RANK[narrow.decide(asked).effect] <= RANK[wide.decide(asked).effect]
+
+
+@settings(max_examples=30, deadline=None)
+@given(rule_lists, st.integers(0, 7))
+def test_a_set_without_one_of_its_restrictions_is_never_proved_to_be_wider_wrongly(
+    rules: list[str], at: int
+) -> None:
+    # the same rules, one permit fewer: a subset, and never refuted
+    fewer = [rule for n, rule in enumerate(rules) if n != at or not rule.startswith("permit")]
+    assert subset(set_of(fewer), set_of(rules)).proof is not Proof.REFUTED
