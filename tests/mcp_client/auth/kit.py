@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
 
 from mcp_client import UNGUARDED, AuthorizationRequiredError
 from mcp_client.auth.discovery import UrlRules
@@ -16,7 +19,7 @@ from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import SILENT
 from mcp_client.protocol.http.challenges import Challenge
 
-__all__ = ["authorizing", "turned_away"]
+__all__ = ["authorizing", "print_table", "turned_away"]
 
 QUICK = AuthLimits(poll_seconds=0.01)
 
@@ -60,3 +63,14 @@ def turned_away(
     """Return what a server says that wants other credentials."""
     challenge = Challenge(scheme="bearer", parameters=parameters or {})
     return AuthorizationRequiredError("x", status=status, challenges=(challenge,))
+
+
+def print_table(request: pytest.FixtureRequest, rows: Mapping[str, str]) -> None:
+    """Show rows to whoever runs the tests, whether they succeed or not."""
+    out = request.config.get_terminal_writer()
+    capturing: Any = request.config.pluginmanager.getplugin("capturemanager")
+    width = max(map(len, rows), default=0)
+    with capturing.global_and_fixture_disabled():
+        out.line()
+        for name, row in rows.items():
+            out.line(f"{name:{width}}  {row}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import anyio
@@ -18,7 +17,7 @@ from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.registration import ClientSettings
 from mcp_client.auth.settings import AuthSettings
-from tests.mcp_client.auth.kit import authorizing, turned_away
+from tests.mcp_client.auth.kit import authorizing, print_table, turned_away
 from tests.servers.oauth.running import REDIRECT, OAuthWorld, oauth_world
 
 LIMITS = AuthLimits(request_seconds_max=0.5, poll_seconds=0.01)
@@ -381,12 +380,7 @@ def world() -> Generator[OAuthWorld]:
 def table(request: pytest.FixtureRequest) -> Generator[dict[str, str]]:
     rows: dict[str, str] = {}
     yield rows
-    out = request.config.get_terminal_writer()
-    capturing: Any = request.config.pluginmanager.getplugin("capturemanager")
-    with capturing.global_and_fixture_disabled():
-        out.line()
-        for what, row in rows.items():
-            out.line(f"{what:62} {row}")
+    print_table(request, rows)
 
 
 @pytest.mark.requirement("A-2")

@@ -192,6 +192,7 @@ class Resource:
         url: its own.
         issuers: the authorization servers that it names.
         held: calls of `hold` that wait; `release` lets them go.
+        session_id: what it names its sessions; empty: it has none.
     """
 
     url: str
@@ -199,6 +200,7 @@ class Resource:
     issuers: list[str]
     scopes: tuple[str, ...] = ("read",)
     held: int = 0
+    session_id: str = ""
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -236,7 +238,10 @@ def resource_app(resource: Resource, log: list[Seen], knobs: Knobs) -> Starlette
             judge(wanted, request)
         except OAuth2Error as error:
             return _challenge(error, f"{origin}{place}", wanted)
-        return await _answer(message, resource) if request.method == "POST" else Response("", 405)
+        response = await _answer(message, resource) if request.method == "POST" else _not_allowed()
+        if resource.session_id:
+            response.headers["Mcp-Session-Id"] = resource.session_id
+        return response
 
     return Starlette(
         routes=[
@@ -246,6 +251,10 @@ def resource_app(resource: Resource, log: list[Seen], knobs: Knobs) -> Starlette
             logged.route("/{rest:path}", _nothing, "GET", "POST"),
         ]
     )
+
+
+def _not_allowed() -> Response:
+    return Response(status_code=405)
 
 
 def _challenge(error: Any, place: str, wanted: list[str]) -> Response:
