@@ -30,6 +30,7 @@ from policies import (
     parse,
     validate,
 )
+from policies.analysis.findings import findings_of
 from policies.evaluation import tests_of
 from policies.model import (
     Compare,
@@ -46,7 +47,7 @@ from policies.model import (
     Under,
 )
 
-__all__ = ["CheckReport", "check_files", "read_argument", "read_sources"]
+__all__ = ["CheckReport", "check_files", "load_assuming", "read_argument", "read_sources"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,7 @@ def check_files(
         try:
             loaded = load(sources, {**{name: name for name in names}, **parameters})
             findings = validate(loaded, _catalogue(servers, loaded), roles or None)
+            findings += findings_of(loaded)
         except PolicyError as error:
             wrong.append(error)
     return CheckReport(
@@ -144,6 +146,16 @@ def check_files(
 def read_sources(files: Iterable[Path]) -> tuple[Source, ...]:
     """Read policy files. Raises ConfigError for one that is missing, too large or not UTF-8."""
     return tuple(Source(str(path), _text(path)) for path in dict.fromkeys(files))
+
+
+def load_assuming(sources: Sequence[Source], parameters: Mapping[str, str]) -> PolicySet:
+    """Load files; a parameter without a value stands for its own name.
+
+    Raises PolicyError for what is wrong in them.
+    """
+    parsed = [policy for source in sources for policy in parse(source.text, source.path)]
+    names = _parameter_names(parsed)
+    return load(sources, {**{name: name for name in names}, **parameters})
 
 
 def read_argument(text: str) -> object:

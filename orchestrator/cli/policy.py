@@ -33,6 +33,13 @@ policy = LazyGroup(
         "check": LazyCommand(f"{_ROOM}:check", "Find what is wrong in policy files."),
         "explain": LazyCommand(f"{_ROOM}:explain", "Say what a call would be answered, and why."),
         "fmt": LazyCommand(f"{_ROOM}_layout:fmt", "Write policy files in their one layout."),
+        "diff": LazyCommand(f"{_ROOM}_comparing:diff", "Say what an edited policy newly allows."),
+        "subset": LazyCommand(
+            f"{_ROOM}_comparing:subset", "Say whether one policy allows no more than another."
+        ),
+        "convert": LazyCommand(
+            f"{_ROOM}_converting:convert", "Carry rules over from other programs, or to Cedar."
+        ),
     },
     short_help="Check policies, explain decisions.",
     help="Check policies, explain decisions.",
@@ -56,6 +63,7 @@ policy = LazyGroup(
     metavar="ROLE",
     help="A role that an agent has. May be given several times.",
 )
+@click.option("--sarif", "as_sarif", is_flag=True, help="Print findings in SARIF 2.1.0.")
 @json_option
 @click.pass_context
 def check(
@@ -64,6 +72,7 @@ def check(
     parameters: tuple[str, ...],
     servers: Path | None,
     roles: tuple[str, ...],
+    as_sarif: bool,
     as_json: bool,
 ) -> None:
     """Find what is wrong in policy files.
@@ -76,7 +85,11 @@ def check(
     report = check_files(
         files, parameters=split_pairs("--param", parameters), servers=servers, roles=roles
     )
-    if as_json:
+    if as_sarif:
+        from orchestrator.cli.sarif import sarif
+
+        print_json(sarif(report.findings))
+    elif as_json:
         print_json(report.to_json())
     else:
         if report.findings:

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+from tests.orchestrator.cli.running import Remit
+
+OLD = 'policy p v1 { role r permit "a" call on files/read when arg(/path) under "${out}" }\n'
+NEW = (
+    'policy p v1 { role r permit "a" call on files/{read,write} when arg(/path) under "${out}" }\n'
+)
+
+
+def written(name: str, text: str) -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def test_diff_shows_a_request_that_is_newly_allowed(remit: Remit, home: Path):
+    ended = remit("policy", "diff", written("old.policy", OLD), written("new.policy", NEW))
+
+    assert ended.code == 1
+    assert ended.out.startswith("call files/write\n")
+    assert 'permit by "a" (new.policy:1), before forbid\n' in ended.out
+
+
+def test_diff_of_what_is_narrower_is_proved(remit: Remit, home: Path):
+    ended = remit("policy", "diff", written("new.policy", NEW), written("old.policy", OLD))
+
+    assert (ended.code, ended.out) == (0, "proved: nothing is newly allowed\n")
+
+
+def test_subset_tells_a_program_what_it_found(remit: Remit, home: Path):
+    files = (written("child.policy", NEW), written("parent.policy", OLD))
+    ended = remit("policy", "subset", *files, "--json")
+
+    assert ended.code == 1
+    assert ended.json["proof"] == "refuted"
+    (witness,) = cast("list[dict[str, object]]", ended.json["witnesses"])
+    assert (witness["name"], witness["effect"], witness["before"]) == ("write", "permit", "forbid")
+
+
+def test_subset_asks_what_may_be_handed_on(remit: Remit, home: Path):
+    child = written("child.policy", 'policy c v1 { permit "c" call on a/t }\n')
+    parent = written("parent.policy", 'policy p v1 { permit "p" call on a/* }\n')
+
+    assert remit("policy", "subset", child, parent).code == 0
+    assert remit("policy", "subset", "--delegable", child, parent).code == 1
+
+
+def test_check_finds_a_claim_that_does_not_hold(remit: Remit, home: Path):
+    text = 'policy p v1 { permit "a" call on mail/send }\nassert never call on mail/send\n'
+    ended = remit("policy", "check", written("a.policy", text))
+
+    assert ended.code == 2
+    assert "error broken-claim: a.policy:2:14: `assert never` does not hold" in ended.err
+
+
+def test_check_finds_a_rule_that_decides_nothing(remit: Remit, home: Path):
+    text = 'policy p v1 {\n  ask "b" call on a/* when arg(/n) > 3 and arg(/n) < 2\n}\n'
+    ended = remit("policy", "check", written("a.policy", text), "--json")
+
+    findings = cast("list[dict[str, object]]", ended.json["findings"])
+    # without a value an ask speaks, so it does decide: an argument of another type
+    assert [finding["code"] for finding in findings] == []
+    permit = text.replace("ask", "permit")
+    ended = remit("policy", "check", written("b.policy", permit), "--json")
+    findings = cast("list[dict[str, object]]", ended.json["findings"])
+    assert [(each["code"], each["line"]) for each in findings] == [("unreachable-rule", 2)]
+
+
+def test_check_warns_of_a_permit_on_a_server_s_own_word(remit: Remit, home: Path):
+    text = (
+        'policy p v1 { trust hints of server("a")\n'
+        '  permit "a" call on a/* when hint(read_only) }\n'
+    )
+    ended = remit("policy", "check", written("a.policy", text))
+
+    assert ended.code == 0
+    assert "warning hint-permit: a.policy:2" in ended.err
+
+
+def test_check_prints_findings_for_code_scanners(remit: Remit, home: Path):
+    ended = remit("policy", "check", "--sarif", written("a.policy", "polcy p v1 {}\n"))
+
+    (run,) = cast("list[dict[str, object]]", ended.json["runs"])
+    (result,) = cast("list[dict[str, object]]", run["results"])
+    assert (ended.code, result["ruleId"], result["level"]) == (2, "syntax", "error")
+    (location,) = cast("list[dict[str, dict[str, object]]]", result["locations"])
+    physical = location["physicalLocation"]
+    assert physical["artifactLocation"] == {"uri": "a.policy"}
+    assert physical["region"] == {"startLine": 1, "startColumn": 1}
+
+
+def test_convert_reads_claude_s_settings_and_lists_what_is_lost(remit: Remit, home: Path):
+    settings = {"permissions": {"allow": ["mcp__git__log", "Bash(ls)"]}}
+    file = written("settings.json", json.dumps(settings))
+    ended = remit("policy", "convert", file, "--from", "claude")
+
+    assert ended.code == 0
+    assert 'permit "allow 1" call on git/log' in ended.out
+    assert "same: permissions.allow[1]: Bash(ls): this is about a tool of Claude Code's own" in (
+        ended.err
+    )
+    assert remit("policy", "check", written("made.policy", ended.out)).code == 0
+
+
+def test_convert_reads_gemini_s_rules(remit: Remit, home: Path):
+    rules = '[[rule]]\nmcpName = "git"\ndecision = "allow"\npriority = 1\n'
+    ended = remit("policy", "convert", written("a.toml", rules), "--from", "gemini", "--strict")
+
+    assert ended.code == 1
+    assert 'permit "rule 0 1" call on git/*' in ended.out
+
+
+def test_convert_refuses_what_is_no_toml(remit: Remit, home: Path):
+    ended = remit("policy", "convert", written("a.toml", "[[rule"), "--from", "gemini")
+
+    assert ended.code == 2
+    assert "a.toml" in ended.err
+
+
+def test_convert_writes_cedar_and_reads_cedar(remit: Remit, home: Path):
+    policy = written("a.policy", 'policy p v1 { role r permit "a" call on a/t for role r }\n')
+    ended = remit("policy", "convert", policy, "--from", "policy", "--to", "cedar")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith('@id("a")\npermit (\n')
+
+    cedar = written("a.cedar", 'permit (principal, action, resource == Tool::"a/t");\n')
+    ended = remit("policy", "convert", cedar, "--from", "cedar", "--json")
+    assert 'on a tool "t"' in cast("str", ended.json["text"])
+
+
+def test_convert_refuses_directions_that_there_are_not(remit: Remit, home: Path):
+    ended = remit("policy", "convert", written("a.policy", OLD), "--from", "policy")
+
+    assert ended.code == 2
+    assert "a policy is written as Cedar" in ended.err
