@@ -24,6 +24,8 @@ _DIALECTS: Final = frozenset(
         "http://json-schema.org/draft-07/schema",
     }
 )
+_SCHEMA: Final = b'"inputSchema":'
+_NO_SCHEMA: Final = _SCHEMA + b"null"
 
 
 QuarantinedTool = Quarantined
@@ -36,11 +38,13 @@ class Tool(Item):
 
     Attributes:
         name: the raw name, case-sensitive; unique in its listing.
-        schema_span: where in `definition` the input schema stands.
+        schema_start: where in `definition` the input schema begins; and `schema_end`. Two numbers:
+            the collector follows a slice, ten thousand times in a catalogue.
     """
 
     name: str
-    schema_span: slice = field(repr=False, hash=False)
+    schema_start: int = field(repr=False, hash=False)
+    schema_end: int = field(repr=False, hash=False)
 
     @property
     def input_schema(self) -> bytes:
@@ -48,7 +52,7 @@ class Tool(Item):
 
         Nothing in it is resolved, fetched or run: references and regular expressions are text.
         """
-        return self.definition[self.schema_span]
+        return self.definition[self.schema_start : self.schema_end]
 
 
 def read_tool(definition: object, limits: ClientLimits) -> Tool | Quarantined:
@@ -71,22 +75,32 @@ def read_tool(definition: object, limits: ClientLimits) -> Tool | Quarantined:
     reason = _fault_of_size(schema, whole, schema_span, limits)
     if reason:
         return Quarantined(name, reason)
-    return Tool(name=name, schema_span=schema_span, **item_fields(members, limits, whole))
+    start, end = schema_span.start, schema_span.stop
+    return Tool(
+        name=name, schema_start=start, schema_end=end, **item_fields(members, limits, whole)
+    )
 
 
 def _canonical_parts(members: Mapping[str, object]) -> tuple[bytes, slice]:
     """Return the canonical form, and where the schema stands in it: it is kept once, not twice."""
-    text = bytearray(b"{")
-    start = end = 0
-    for name in sorted(members):
-        text += canonical(name)
-        text += b":"
-        start = len(text) if name == "inputSchema" else start
-        text += canonical(members[name])
-        end = len(text) if name == "inputSchema" else end
-        text += b","
-    text[-1:] = b"}"
-    return bytes(text), slice(start, end)
+    schema = canonical(members["inputSchema"])
+    around = canonical({**members, "inputSchema": None})
+    # a quote within a text is escaped, so that this is a member, here or further inside
+    before, *behind = around.split(_NO_SCHEMA)
+    if len(behind) != 1:
+        return _canonical_halves(members, schema)
+    start = len(before) + len(_SCHEMA)
+    whole = b"".join((before, _SCHEMA, schema, behind[0]))
+    return whole, slice(start, start + len(schema))
+
+
+def _canonical_halves(members: Mapping[str, object], schema: bytes) -> tuple[bytes, slice]:
+    """Return the same where another member holds one of that name, without a value."""
+    before = canonical({name: value for name, value in members.items() if name < "inputSchema"})
+    behind = canonical({name: value for name, value in members.items() if name > "inputSchema"})
+    head = before[:-1] + (b"," if len(before) > 2 else b"") + _SCHEMA
+    tail = (b"," if len(behind) > 2 else b"") + behind[1:]
+    return head + schema + tail, slice(len(head), len(head) + len(schema))
 
 
 def _fault_of_size(schema: object, whole: bytes, span: slice, limits: ClientLimits) -> str:

@@ -53,6 +53,32 @@ def test_the_digest_is_that_of_the_canonical_definition() -> None:
     assert read(sent).digest == hashlib.sha256(encode(sent)).hexdigest()
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"_meta": {"inputSchema": None}},
+        {"_meta": {"inputSchema": None}, "title": "t", "annotations": {"inputSchema": None}},
+        {"zzz": [{"inputSchema": None}]},
+        {"description": '"inputSchema":null'},
+    ],
+)
+def test_the_schema_is_its_own_though_other_members_have_one_of_that_name(
+    more: dict[str, object],
+) -> None:
+    sent = {**definition(), **more}
+    tool = read(sent)
+
+    assert (tool.definition, decode(tool.input_schema, LIMITS)) == (encode(sent), SCHEMA)
+
+
+def test_a_schema_that_is_the_first_or_the_last_member_is_found() -> None:
+    for more in ({"_meta": {"inputSchema": None}}, {"a": {"inputSchema": None}}):
+        sent: dict[str, object] = {"name": "t", "inputSchema": SCHEMA, **more}
+        tool = read(sent)
+
+        assert (tool.definition, decode(tool.input_schema, LIMITS)) == (encode(sent), SCHEMA)
+
+
 def test_the_digest_does_not_depend_on_the_order_of_members() -> None:
     sent = definition()
 
