@@ -14,7 +14,7 @@ from mcp_client.client.standing import Standing, stand_again
 from mcp_client.client.tools import ToolSurface
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.capabilities import ServerCapabilities
-from mcp_client.protocol.connection.legacy import ServerInfo
+from mcp_client.protocol.connection.frames import ServerInfo
 from mcp_client.protocol.connection.modern import ModernConnection
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.events import ListKind

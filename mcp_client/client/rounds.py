@@ -54,7 +54,7 @@ async def run_exchange(session: ClientSession, method: str, params: bytes, how: 
         kept = _recall(session, method, params)
         if kept is not None:
             return kept
-    asked = session.recall.asking(method, params)
+    asked = session.recall.asking(method, params) if method in CACHEABLE else None
     outcome = await _round(session, method, params, how, None)
     if asked is not None and isinstance(session.connection, ModernConnection):
         # an unfinished answer is none, and what came of its retry depended on more than the params

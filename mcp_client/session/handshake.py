@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from mcp_client.ports import SendGuard, Transport
-from mcp_client.protocol.connection.legacy import ClientConnection, OutgoingRequest
+from mcp_client.protocol.connection.frames import OutgoingRequest
+from mcp_client.protocol.connection.legacy import ClientConnection
 from mcp_client.protocol.connection.modern import ModernConnection
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.dialect import Dialect

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from mcp_client.net.reactor import Reactor
-from mcp_client.protocol.modern.caching import CACHEABLE, ResponseCache
+from mcp_client.protocol.modern.caching import ResponseCache
 from mcp_client.protocol.owners import Owner
 from mcp_client.session.renewal import Renewal
 
@@ -51,14 +51,12 @@ class Recall:
             now=self._reactor.now(),
         )
 
-    def asking(self, method: str, params: bytes) -> Asked | None:
-        """Return what to hand in with the answer to a question; None if none is ever kept.
+    def asking(self, method: str, params: bytes) -> Asked:
+        """Return what to hand in with the answer to a question.
 
         Taken before the question is sent: credentials that are renewed on the way do not have the
         answer of those before them.
         """
-        if method not in CACHEABLE:
-            return None
         return Asked(method, params, self._credential, self._cache.stamp(method))
 
     def keep(self, asked: Asked, result: object) -> None:

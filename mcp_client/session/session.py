@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard, Transport
-from mcp_client.protocol.connection.legacy import ClientConnection, ConnectionState, OutgoingRequest
+from mcp_client.protocol.connection.frames import OutgoingRequest
+from mcp_client.protocol.connection.legacy import ClientConnection, ConnectionState
 from mcp_client.protocol.connection.modern import ModernConnection, ModernState
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.dialect import Dialect

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
 from mcp_client.protocol.capabilities import (
     ServerCapabilities,
     notification_allowed,
     request_allowed,
+)
+from mcp_client.protocol.connection.frames import (
+    OutgoingRequest,
+    ServerInfo,
+    answer_frame,
+    cancelled_frame,
+    check_params,
+    notification_frame,
+    read_server_info,
+    refusal_frame,
+    request_frame,
 )
 from mcp_client.protocol.declaration import NOTHING_DECLARED, ClientCapabilities, client_info
 from mcp_client.protocol.errors import (
@@ -58,10 +68,7 @@ __all__ = [
     "TRANSITIONS",
     "ClientConnection",
     "ConnectionState",
-    "OutgoingRequest",
-    "ServerInfo",
     "Step",
-    "read_server_info",
 ]
 
 INITIALIZE_ID: Final = 1
@@ -115,22 +122,6 @@ TRANSITIONS: Final[Mapping[tuple[ConnectionState, Step], ConnectionState]] = {
     (ConnectionState.CLOSED, Step.CLOSE): ConnectionState.CLOSED,
 }
 """What is not here is an error of whoever asked for it."""
-
-
-class OutgoingRequest(NamedTuple):
-    """A request ready to be sent, and the id that its answer will carry."""
-
-    request_id: int
-    frame: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerInfo:
-    """What a server calls itself: for display only, never an identity. Untrusted and bounded."""
-
-    name: str = ""
-    version: str = ""
-    title: str = ""
 
 
 class ClientConnection:
@@ -216,8 +207,7 @@ class ClientConnection:
             "capabilities": capabilities,
             "clientInfo": client_info(),
         }
-        frame = _request(self._initialize_id, b"initialize", encode(params))
-        return OutgoingRequest(self._initialize_id, frame)
+        return request_frame(self._initialize_id, "initialize", encode(params))
 
     def frame_initialized(self) -> bytes:
         """Tell the server that the handshake is over."""
@@ -242,44 +232,33 @@ class ClientConnection:
                 server=self._server,
                 stage="send",
             )
-        # a newline would begin a frame that nobody has checked
-        if params[:1] != b"{" or params[-1:] != b"}" or b"\n" in params:
-            raise LocalProtocolError(
-                "params are a JSON object on one line", server=self._server, stage="send"
-            )
+        check_params(params, self._server)
         request_id = self._last_id + 1
         if with_progress:
             params = self._with_token(params, request_id)
         self._last_id = request_id
-        # a method that is allowed is one of a table: nothing in it needs an escape
-        return OutgoingRequest(request_id, _request(request_id, method.encode(), params))
+        return request_frame(request_id, method, params)
 
     def frame_cancelled(self, request_id: int, reason: str = "") -> bytes:
         """Tell the server that nobody waits for a request any more."""
         self._take(Step.CANCEL)
-        params: dict[str, object] = {"requestId": request_id}
-        if reason:
-            params["reason"] = reason
-        message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-        return encode(message)
+        return cancelled_frame(request_id, reason)
 
     def frame_notification(self, method: str) -> bytes:
         """Tell the server something that needs no params. Only when the connection is ready."""
         self._take(Step.NOTIFY)
-        return encode({"jsonrpc": "2.0", "method": method})
+        return notification_frame(method)
 
     def frame_answer(self, request_id: RequestId, result: Mapping[str, object]) -> bytes:
         """Answer a request of the server. Raises LocalProtocolError if the result is no JSON."""
-        message = {"jsonrpc": "2.0", "id": request_id, "result": result}
-        frame = encode(message, depth_max=self._limits.nesting_depth_max)
+        frame = answer_frame(request_id, result, depth_max=self._limits.nesting_depth_max)
         self._take(Step.ANSWER)
         return frame
 
     def frame_refusal(self, request_id: RequestId, code: int, message: str) -> bytes:
         """Answer a request of the server with an error."""
         self._take(Step.ANSWER)
-        error = {"code": code, "message": message}
-        return encode({"jsonrpc": "2.0", "id": request_id, "error": error})
+        return refusal_frame(request_id, code, message)
 
     def close(self) -> None:
         """The connection is over. Idempotent."""
@@ -435,17 +414,3 @@ class ClientConnection:
         rest = params[1:]
         meta = b'{"_meta":{"progressToken":%d}' % token
         return meta + rest if rest == b"}" else meta + b"," + rest
-
-
-def read_server_info(members: Mapping[str, object], limits: ClientLimits) -> ServerInfo:
-    """Read what a server calls itself. What is malformed is left out."""
-    texts = {
-        name: cut_text(value, limits.name_chars_max)
-        for name in ("name", "version", "title")
-        if isinstance(value := members.get(name), str)
-    }
-    return ServerInfo(**texts)
-
-
-def _request(request_id: int, method: bytes, params: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (request_id, method, params)

@@ -7,7 +7,17 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from mcp_client.protocol.capabilities import ServerCapabilities
-from mcp_client.protocol.connection.legacy import OutgoingRequest, ServerInfo, read_server_info
+from mcp_client.protocol.connection.frames import (
+    OutgoingRequest,
+    ServerInfo,
+    answer_frame,
+    cancelled_frame,
+    check_params,
+    notification_frame,
+    read_server_info,
+    refusal_frame,
+    request_frame,
+)
 from mcp_client.protocol.declaration import NOTHING_DECLARED, ClientCapabilities
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.events import (
@@ -209,9 +219,7 @@ class ModernConnection:
         allowed = extension_request_allowed(method, self.extensions)
         if not allowed and (needs is None or not needs(self)):
             raise self._wrong("the server has not declared what this method needs")
-        # a newline would begin a frame that nobody has checked
-        if params[:1] != b"{" or params[-1:] != b"}" or b"\n" in params:
-            raise self._wrong("params are a JSON object on one line")
+        check_params(params, self._server)
         own = self._declares if declares is None else lowered(self._declares, declares)
         self._logs_asked = self._logs_asked or log_level is not None
         return self._frame(method, params, self._meta(own, log_level), with_progress=with_progress)
@@ -232,27 +240,22 @@ class ModernConnection:
     def frame_cancelled(self, request_id: int, reason: str = "") -> bytes:
         """Tell the server that nobody waits for a request any more."""
         self._take(ModernStep.CANCEL)
-        params: dict[str, object] = {"requestId": request_id}
-        if reason:
-            params["reason"] = reason
-        message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-        return encode(message)
+        return cancelled_frame(request_id, reason)
 
     def frame_notification(self, method: str) -> bytes:
         """Raise LocalProtocolError: in this version there is nobody to tell."""
         self._take(ModernStep.NOTIFY)
-        return encode({"jsonrpc": "2.0", "method": method})
+        return notification_frame(method)
 
     def frame_answer(self, request_id: RequestId, result: Mapping[str, object]) -> bytes:
         """Raise LocalProtocolError: in this version servers make no requests."""
         self._take(ModernStep.ANSWER)
-        return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+        return answer_frame(request_id, result)
 
     def frame_refusal(self, request_id: RequestId, code: int, message: str) -> bytes:
         """Raise LocalProtocolError: in this version servers make no requests."""
         self._take(ModernStep.ANSWER)
-        error = {"code": code, "message": message}
-        return encode({"jsonrpc": "2.0", "id": request_id, "error": error})
+        return refusal_frame(request_id, code, message)
 
     def check_result(self, method: str, result: object) -> None:
         """Raise RemoteProtocolError if a result is of a type that its request cannot have."""
@@ -309,9 +312,7 @@ class ModernConnection:
         token = request_id if with_progress else None
         whole = with_meta(params, members, self._limits, token=token)
         self._last_id = request_id
-        # a method that is allowed is one of a table: nothing in it needs an escape
-        frame = b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}'
-        return OutgoingRequest(request_id, frame % (request_id, method.encode(), whole))
+        return request_frame(request_id, method, whole)
 
     def _meta(self, declares: ClientCapabilities, log_level: LogLevel | None) -> bytes:
         key = (self.protocol_version, declares, log_level)
