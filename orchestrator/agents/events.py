@@ -29,12 +29,13 @@ class AgentStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded:
-    """A model's turn is over. `number` counts from 1."""
+    """A model's turn is over. `number` counts from 1; `usd` is what all turns so far have cost."""
 
     agent: AgentId
     number: int
     calls: int
     tokens: int
+    usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

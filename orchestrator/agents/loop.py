@@ -242,6 +242,7 @@ class _Run:
                 number=self.meter.turns,
                 calls=len(turn.calls),
                 tokens=turn.usage.input_tokens + turn.usage.output_tokens,
+                usd=self.meter.usd,
             )
         )
         if len(turn.calls) > self.bounds.calls_per_turn_max:
@@ -334,4 +335,5 @@ def _record(result: AgentResult) -> Mapping[str, object]:
         "refused": result.refused,
         "failed": result.failed,
         "tokens": result.tokens,
+        "usd": round(result.usd, 6),
     }

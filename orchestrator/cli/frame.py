@@ -22,6 +22,9 @@ COMMANDS: Final = {
         "orchestrator.cli.demo_command:demo", "Write a release brief of a git repository."
     ),
     "run": LazyCommand("orchestrator.cli.run:run", "Run a pipeline of agents."),
+    "plan": LazyCommand("orchestrator.cli.plan:plan", "Show what a pipeline would do."),
+    "runs": LazyCommand("orchestrator.cli.runs:runs", "Look at the runs there were."),
+    "report": LazyCommand("orchestrator.cli.report:report", "Write the report of a run."),
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
     "mcp": LazyCommand("orchestrator.cli.mcp:mcp", "Look at the configured servers."),

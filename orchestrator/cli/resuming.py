@@ -43,6 +43,7 @@ def about(pipeline: Pipeline, out: Path) -> Mapping[str, str]:
         "pipeline": pipeline.spec.name,
         "path": str(pipeline.spec.file.path),
         "origin": pipeline.origin.value,
+        "file": pipeline.spec.file.digest,
         "content": _content(pipeline),
         "inputs": json.dumps(values),
         "model": pipeline.model,
