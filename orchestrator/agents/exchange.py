@@ -81,13 +81,10 @@ class Exchange:
         self._ids = ids
         self._bounds = bounds
         self._stream = stream
-        self._tools = {tool.model_name: tool for tool in tools}
-        if len(self._tools) != len(tools):
-            message = "two tools have the same name for the model"
-            raise RemitError(message, code="E-MODEL-TOOLS")
-        self._parameters = ModelRequestParameters(
-            function_tools=[_defined(tool, model) for tool in tools]
-        )
+        self._offered = tools
+        self._tools: dict[str, ToolSpec] = {}
+        self._parameters = ModelRequestParameters()
+        self._show_tools()
         self._settings = ModelSettings(request_timeout=bounds.request_seconds_max)
         if "max_retries" not in model.unsupported_settings:
             self._settings["max_retries"] = 0  # each attempt is ours: the gate is asked before it
@@ -103,6 +100,7 @@ class Exchange:
         if self._asked:
             self._messages.append(self._reply(results))
         self._read_mail()
+        self._show_tools()
         response = await self._ask()
         self._check(response)
         self._messages.append(response)
@@ -117,6 +115,18 @@ class Exchange:
             answer=response.text,
             usage=usage,
         )
+
+    def _show_tools(self) -> None:
+        """Put into the request what is loaded now, and nothing else."""
+        offered = {tool.model_name: tool for tool in self._offered}
+        if len(offered) != len(self._offered):
+            message = "two tools have the same name for the model"
+            raise RemitError(message, code="E-MODEL-TOOLS")
+        if offered != self._tools or not self._parameters.function_tools:
+            self._tools = offered
+            self._parameters = ModelRequestParameters(
+                function_tools=[_defined(tool, self._model) for tool in offered.values()]
+            )
 
     def _read_mail(self) -> None:
         """Put what was written to the agent behind everything else."""

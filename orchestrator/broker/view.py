@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import CapabilitySnapshot
+from orchestrator.catalog.toolbox import Toolbox
 from orchestrator.core.calls import Call, ToolSpec
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import AuthorityError
@@ -30,15 +31,19 @@ class AgentView:
         cell: Cell,
         snapshot: CapabilitySnapshot | None,
         road: Callable[[AgentView, Call], CoroutineType[Any, Any, UntrustedContent]],
+        toolbox: Toolbox | None = None,
     ) -> None:
         self.agent = agent
         self.cell = cell
         self.snapshot = snapshot
+        self.toolbox = toolbox
         self._road = road
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        """What the agent is shown, as it was admitted."""
+        """What the agent is shown: of what was admitted, what is loaded where there is a toolbox."""
+        if self.toolbox is not None:
+            return self.toolbox
         return self.snapshot.table.specs if self.snapshot is not None else ()
 
     def call(self, call: Call) -> CoroutineType[Any, Any, UntrustedContent]:

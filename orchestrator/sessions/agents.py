@@ -22,11 +22,14 @@ from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
 from orchestrator.broker import AgentView, Broker
+from orchestrator.catalog.toolbox import Toolbox
+from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.asks import AskDesk
+from orchestrator.sessions.discovering import SEARCH_TOOLS
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.tasks import Task, TaskOrder
 
@@ -86,6 +89,8 @@ class AgentPlan:
     model: Model
     grant: Grant
     budget: Budget
+    preamble: str = ""
+    """Stands before the prompt of each task: what its definition says."""
 
 
 @dataclass(kw_only=True)
@@ -128,8 +133,15 @@ class Subagent:
     @property
     def view(self) -> AgentView:
         """The agent's side of the broker."""
+        return self._view(None)
+
+    def _view(self, toolbox: Toolbox | None) -> AgentView:
         return AgentView(
-            agent=self.id, cell=self.cell, snapshot=self.snapshot, road=self.home.broker.call
+            agent=self.id,
+            cell=self.cell,
+            snapshot=self.snapshot,
+            road=self.home.broker.call,
+            toolbox=toolbox,
         )
 
     def cancel(self) -> None:
@@ -169,13 +181,13 @@ class Subagent:
             if on_scope is not None:
                 on_scope(scope)
             try:
-                view = self.view
+                view = self._view(_toolbox(self.table))
                 result = await run_agent(
                     self.model,
                     view if self.through is None else self.through(view),
                     AgentTask(
                         agent=self.id,
-                        prompt=order.prompt,
+                        prompt=_after(self.plan.preamble, order.prompt),
                         inputs=order.inputs,
                         history=history,
                         mail=mail.take,
@@ -318,6 +330,24 @@ class Background(Generic[T]):
         finally:
             if not settled:  # cancelled from outside: the session ends
                 task.settle(stopped(task.agent))
+
+
+def _after(preamble: str, prompt: str) -> str:
+    return f"{preamble}\n\n{prompt}" if preamble else prompt
+
+
+def _toolbox(table: CapabilityTable | None) -> Toolbox | None:
+    """Return what a model is shown at the start: the built-in tools, if it can search for the rest.
+
+    If it cannot, all that there is room for.
+    """
+    if table is None:
+        return None
+    own = [spec for spec in table.specs if spec.server == BUILTIN_SERVER]
+    toolbox = Toolbox(own)
+    if not any(spec.tool in SEARCH_TOOLS for spec in own):
+        toolbox.load(spec for spec in table.specs if spec.server != BUILTIN_SERVER)
+    return toolbox
 
 
 def stopped(agent: AgentId) -> AgentResult:

@@ -16,6 +16,7 @@ import anyio.lowlevel
 
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
+from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import ApprovalRequest, Approver
 
 __all__ = ["Ask", "AskDesk", "AskKind", "AskStream"]
@@ -147,10 +148,10 @@ class AskDesk:
 
     interactive = True
 
-    def __init__(self, fallback: Approver, *, asks_max: int, consents_max: int) -> None:
+    def __init__(self, fallback: Approver, limits: OrchestratorLimits) -> None:
         self._fallback = fallback
-        self._asks_max = asks_max
-        self._consents_max = consents_max
+        self._asks_max = limits.asks_max
+        self._consents_max = limits.consents_max
         self._open: dict[Ask, None] = {}
         self._attended: dict[AgentId, int] = {}
         self._consents: dict[_Consent, None] = {}

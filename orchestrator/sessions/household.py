@@ -59,6 +59,7 @@ class AgentWish:
     parent: Subagent | None = None
     lease_seconds: float = math.inf
     through: Callable[[AgentView], View] | None = None
+    preamble: str = ""
 
 
 class _Parts(TypedDict):
@@ -205,7 +206,14 @@ class Household:
         given = purse.set_aside(wanted.or_else(DEFAULT_BUDGET) if parent is None else wanted, now)
         meter = Meter(given, started=now)
         return _Parts(
-            plan=AgentPlan(id=agent, role=role, model=wish.model, grant=grant, budget=wanted),
+            plan=AgentPlan(
+                id=agent,
+                role=role,
+                model=wish.model,
+                grant=grant,
+                budget=wanted,
+                preamble=wish.preamble,
+            ),
             table=None if blind else table,
             cell=cell,
             home=self._home,
@@ -248,6 +256,7 @@ def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:
         name=record.path,
         model=model_of(str(detail["model"]) if model is None else model),
         role=str(detail["role"]),
+        preamble=str(detail.get("preamble", "")),
         grant=Grant(**grant),
         budget=Budget(**budget),
     )

@@ -15,9 +15,11 @@ from typing import Self
 
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.events import AgentEvent
+from orchestrator.agents.model import Model
 from orchestrator.audit.key import digest_arguments, load_or_create_key
 from orchestrator.audit.log import AuditLog
 from orchestrator.audit.signing import Signer
+from orchestrator.authority.admission import Grant
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.groups import ungrouped
@@ -27,8 +29,10 @@ from orchestrator.core.nearest import did_you_mean
 from orchestrator.core.ports import Approver
 from orchestrator.sessions import consent, parent
 from orchestrator.sessions.admitting import admit_servers
-from orchestrator.sessions.approvals import ApprovalStore, Item, Origin
+from orchestrator.sessions.agents import OneOffSubagent
+from orchestrator.sessions.approvals import ApprovalState, ApprovalStore, Item, Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers
+from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_files, take_up
 from orchestrator.sessions.entries import (
     EntryState,
     ServerEntry,
@@ -52,7 +56,40 @@ _UNUSABLE = frozenset({EntryState.DISABLED, EntryState.UNSUPPORTED})
 
 
 class ParentSession(parent.ParentSession):
-    """One session, opened for a program: `async with ParentSession.open(…) as session`."""
+    """One session, opened for a program: `async with ParentSession.open(…) as session`.
+
+    Attributes:
+        definitions: agents and skills of the profile and of the project. A project's are there only
+            if they are approved; the others are in `definitions.pending`.
+    """
+
+    definitions: Definitions = NO_DEFINITIONS
+
+    def defined(
+        self, name: str, *, model: Model | str | None = None, budget: Budget | None = None
+    ) -> OneOffSubagent:
+        """Make a subagent as its definition says; it works once. It grants no more than the policy.
+
+        `model` and `budget` stand in for the definition's own. Raises ConfigError if there is no
+        such definition, it is not approved, or it names no model and none is given; and as `subagent`.
+        """
+        found = self.definitions.agent(name)
+        chosen = model or found.model
+        if not chosen:
+            raise ConfigError(
+                f"the definition of {name!r} names no model that can be used here",
+                code="E-AGENT-DEFINITION",
+                fix="hand one in: model=…",
+            )
+        grant = Grant(tools=found.tools, delegate=found.delegate, resources=found.resources)
+        return self.subagent(
+            found.name,
+            model=chosen,
+            role=found.role,
+            grant=grant,
+            budget=budget or found.budget,
+            preamble=found.prompt,
+        )
 
     @classmethod
     @asynccontextmanager
@@ -120,8 +157,11 @@ class ParentSession(parent.ParentSession):
         check_policy(rules.policy, dict.fromkeys((*_labels(entries), BUILTIN_SERVER)), None)
         asking = _Asking(ApprovalStore(paths.approvals), root, approve, confirm)
         items = (*rules.items, *map(server_item, entries))
-        asking.refuse_unused({*(item.name for item in items), *map(tools_name, entries)})
+        files = find_files(root, paths.config)
+        named = (*items, *(file.item for file in files))
+        asking.refuse_unused({*(item.name for item in named), *map(tools_name, entries)})
         await asking.settle(items)
+        definitions = take_up(files, asking.approves)
         digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
         limits = limits or OrchestratorLimits()
         own = paths.new_run(run)
@@ -130,6 +170,7 @@ class ParentSession(parent.ParentSession):
             session = cls(
                 records=_records(paths, root, name),
                 own_tools=True,
+                skills=definitions.skills,
                 servers=entries,
                 policy=rules.policy,
                 limits=limits,
@@ -137,6 +178,7 @@ class ParentSession(parent.ParentSession):
                 budget=budget,
                 ports=_ports(clock, run, log, digest, approver, on_event),
             )
+            session.definitions = definitions
             keeper = PinKeeper(paths.pins, limits=limits)
             async with _connected(session, entries, pins=keeper, settle=asking.settle, log=log):
                 yield session
@@ -183,6 +225,10 @@ class _Asking:
     def refuse_unused(self, names: Collection[str]) -> None:
         """Raise ConfigError for an approval that names none of these."""
         self._book.refuse_unused(names)
+
+    def approves(self, item: Item) -> bool:
+        """True if an item may take effect."""
+        return self._book.state(item) is ApprovalState.APPROVED
 
     async def settle(self, items: Sequence[Item]) -> None:
         """Return once all are approved. Raises PendingApprovalError."""

@@ -11,7 +11,6 @@ from collections.abc import (
     AsyncGenerator,
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -26,20 +25,19 @@ from mcp_client.protocol.errors import McpError
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
-from orchestrator.authority.admission import Ancestor, Grant, Offer, attenuate
+from orchestrator.authority.admission import Grant
 from orchestrator.authority.ledger import CellKind, Flip, Ledger
-from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable, Row
+from orchestrator.authority.snapshot import CapabilitySnapshot, Row
 from orchestrator.broker import AgentView, Broker, BuiltinTool, Receipt, Revocation
 from orchestrator.broker.builtins import list_capabilities
-from orchestrator.catalog.listing import Catalog, ServerListing
-from orchestrator.catalog.names import model_names
-from orchestrator.core.calls import ToolSpec
+from orchestrator.catalog.listing import Catalog, CatalogTool, ServerListing
 from orchestrator.core.errors import DenyReason
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import AgentId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.agents import OneOffSubagent, Subagent
 from orchestrator.sessions.asks import AskDesk, AskStream
+from orchestrator.sessions.discovering import Discovery, Hit
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
 from orchestrator.sessions.fleet import ServerFleet
@@ -56,8 +54,10 @@ from orchestrator.sessions.servers import (
     login_failed,
     server_source,
 )
+from orchestrator.sessions.skills import SkillShelf
 from orchestrator.sessions.spawning import ask_parent_tool, spawn_tool
-from policies import PolicySet, Principal
+from orchestrator.sessions.tables import Tables
+from policies import PolicySet
 
 __all__ = ["PARENT", "ParentSession", "Reload"]
 
@@ -93,24 +93,22 @@ class ParentSession:
         budget: Budget | None = None,
         records: AgentRecords | None = None,
         own_tools: bool = False,
+        skills: SkillShelf | None = None,
         reach: Callable[[ServerEntry], ServerSource] = server_source,
         logins: LoginPorts | None = None,
     ) -> None:
         self._entries = tuple(servers)
-        self._policy = policy
-        self._interactive = ports.approver.interactive
-        self._desk = AskDesk(
-            ports.approver, asks_max=limits.asks_max, consents_max=limits.consents_max
-        )
+        self._desk = AskDesk(ports.approver, limits)
+        interactive = ports.approver.interactive
         self._ports = ports = replace(ports, approver=self._desk)
         self._limits = limits
         self._builtins = {tool.name: tool for tool in builtins}
+        self._discovery = Discovery(self._shown_tools, skills)
         if own_tools:
             self._builtins |= {tool.name: tool for tool in self._own_tools()}
         self._ledger = Ledger(thread=threading.get_ident)
         self._cell = self._ledger.open(CellKind.SESSION, "session")
         self._policy_cell = self._ledger.open(CellKind.POLICY, "policy")
-        self._builtin_cell = self._ledger.open(CellKind.SERVER, "remit", under=self._cell)
         self._broker = Broker(
             ledger=self._ledger,
             policy=policy,
@@ -119,7 +117,6 @@ class ParentSession:
             limits=limits,
             builtins=self._builtins,
         )
-        self._tables: dict[tuple[object, ...], CapabilityTable] = {}
         self._fleet = ServerFleet(
             session_cell=self._cell,
             ledger=self._ledger,
@@ -128,19 +125,33 @@ class ParentSession:
             seconds=limits.call_seconds_max,
             reach=reach,
             logins=logins or LoginPorts(),
-            on_change=self._tables.clear,
+            on_change=self._offers_changed,
         )
-        self._household = Household(
+        self._tables = Tables(
+            shown=self._fleet.shown_tools,
+            builtins=self._builtins,
+            builtin_cell=self._ledger.open(CellKind.SERVER, "remit", under=self._cell),
+            policy=policy,
+            interactive=interactive,
+        )
+        self._household = self._make_household(
+            dict(prices or {}), budget or Budget(), records or MemoryRecords()
+        )
+
+    def _make_household(
+        self, prices: Mapping[str, Price], budget: Budget, records: AgentRecords
+    ) -> Household:
+        return Household(
             session_cell=self._cell,
             ledger=self._ledger,
             broker=self._broker,
-            ports=ports,
-            limits=limits,
+            ports=self._ports,
+            limits=self._limits,
             desk=self._desk,
-            prices=dict(prices or {}),
-            budget=budget or Budget(),
-            table_of=self._table_of,
-            records=records or MemoryRecords(),
+            prices=prices,
+            budget=budget,
+            table_of=self._tables.of,
+            records=records,
         )
 
     @asynccontextmanager
@@ -184,7 +195,7 @@ class ParentSession:
     @property
     def policy(self) -> PolicySet:
         """The policy that calls are decided under now."""
-        return self._policy
+        return self._tables.policy
 
     def admit(self, listing: ServerListing, names: Collection[str] | None = None) -> None:
         """Let agents be given these tools of a server: a person was shown their definitions.
@@ -192,14 +203,14 @@ class ParentSession:
         Without this nothing of a server can be granted (S-45). `names` leaves others out.
         """
         self._fleet.show(listing, names)
-        self._tables.clear()
+        self._offers_changed()
 
     # ------------------------------------------------------------------------------- agents
 
     @property
     def view(self) -> AgentView:
         """The side of the broker of the parent's own agent: its rights come from the same policy."""
-        table = self._table(self._principal(PARENT, depth=0), Grant(), ())
+        table = self._tables.at(0, PARENT, Grant())
         snapshot = CapabilitySnapshot(agent=PARENT, cell=self._cell, table=table)
         return AgentView(agent=PARENT, cell=self._cell, snapshot=snapshot, road=self._broker.call)
 
@@ -214,6 +225,7 @@ class ParentSession:
         parent: Subagent | None = None,
         lease_seconds: float = math.inf,
         through: Callable[[AgentView], View] | None = None,
+        preamble: str = "",
     ) -> OneOffSubagent:
         """Make a subagent that works once, with a view frozen now.
 
@@ -222,7 +234,8 @@ class ParentSession:
         child of an agent without a view has none. What it may spend is set aside from what its
         parent, or the session, has left. After `lease_seconds` from now everything of it is over,
         whatever it does; a child outlives no lease of its parent. A model may be given by its name,
-        `PROVIDER:NAME`. `through` wraps its view while it works.
+        `PROVIDER:NAME`. `through` wraps its view while it works, `preamble` stands before its
+        prompt.
 
         Raises:
             ConfigError: a bad name, a name in use, no such model, or a cap on agents, their depth,
@@ -239,6 +252,7 @@ class ParentSession:
                 parent=parent,
                 lease_seconds=lease_seconds,
                 through=through,
+                preamble=preamble,
             )
         )
 
@@ -250,6 +264,7 @@ class ParentSession:
         role: str = "",
         grant: Grant | None = None,
         budget: Budget | None = None,
+        preamble: str = "",
     ) -> PersistentSubagent:
         """Make a subagent that stays until it is closed, and whose record stays after that.
 
@@ -260,7 +275,14 @@ class ParentSession:
             AuthorityError: as `subagent`.
         """
         return self._household.persistent(
-            AgentWish(name=name, model=model_of(model), role=role, grant=grant, budget=budget)
+            AgentWish(
+                name=name,
+                model=model_of(model),
+                role=role,
+                grant=grant,
+                budget=budget,
+                preamble=preamble,
+            )
         )
 
     def reopen(self, name: str, *, model: Model | str | None = None) -> PersistentSubagent:
@@ -275,6 +297,21 @@ class ParentSession:
         """
         return self._household.reopen(name, model)
 
+    def find(
+        self, query: str, *, agent: Subagent | None = None, count: int = 10
+    ) -> tuple[Hit, ...]:
+        """Search what an agent may use, or the parent's own; the best first. Loads nothing."""
+        snapshot = self.view.snapshot if agent is None else agent.snapshot
+        return () if snapshot is None else self._discovery.find(snapshot, query, count=count)
+
+    def _offers_changed(self) -> None:
+        self._tables.clear()
+        self._discovery.changed()
+
+    def _shown_tools(self) -> Iterator[CatalogTool]:
+        for _, tool in self._fleet.shown_tools():
+            yield tool
+
     def _agent(self, path: str) -> Subagent:
         return self._household.find(path)
 
@@ -286,6 +323,7 @@ class ParentSession:
         yield spawn_tool(
             self._agent, self._make_one_off, parallel_max=self._limits.spawned_parallel_max
         )
+        yield from self._discovery.tools()
         yield ask_parent_tool(self._desk, seconds=self._limits.approval_seconds_max)
 
     @property
@@ -300,69 +338,7 @@ class ParentSession:
 
     def rows(self, name: str, *, role: str, grant: Grant) -> tuple[Row, ...]:
         """Return what would be decided on everything on offer, for an agent that is not made."""
-        table = self._table(self._principal(AgentId(name), 1, role), grant, ())
-        return table.rows
-
-    def _principal(self, agent: AgentId, depth: int, role: str = "") -> Principal:
-        return Principal(
-            # no policy looks at the path: so agents of one role and grant share one table
-            role=role or str(agent),
-            depth=depth,
-            interactive=self._interactive,
-        )
-
-    def _table_of(
-        self, agent: AgentId, role: str, grant: Grant, above: tuple[Ancestor, ...]
-    ) -> CapabilityTable:
-        return self._table(self._principal(agent, agent.count("/") + 1, role), grant, above)
-
-    def _table(
-        self, principal: Principal, grant: Grant, above: tuple[Ancestor, ...]
-    ) -> CapabilityTable:
-        """Return the table of a role under a grant; agents of one grant share it."""
-        key = (principal, grant, above)
-        table = self._tables.get(key)
-        if table is None:
-            table = attenuate(
-                self._offers(),
-                principal=principal,
-                policy=self._policy,
-                grant=grant,
-                above=above,
-            )
-            self._tables[key] = table
-        return table
-
-    def _offers(self) -> Iterable[Offer]:
-        tools = list(self._fleet.shown_tools())
-        names = model_names((tool.key for _, tool in tools), builtins=self._builtins)
-        for connection, tool in tools:
-            yield Offer(
-                ref=tool.ref,
-                target=connection.definitions[tool.name][1],
-                link=connection.cell,
-                login=connection.login.cell if connection.login is not None else None,
-                spec=ToolSpec(
-                    model_name=names[tool.key],
-                    server=tool.server,
-                    tool=tool.name,
-                    description=tool.description,
-                    input_schema=tool.input_schema,
-                ),
-            )
-        for builtin in self._builtins.values():
-            yield Offer(
-                ref=builtin.ref,
-                target=self._builtin_cell,
-                link=self._builtin_cell,
-                spec=ToolSpec(
-                    model_name=builtin.name,
-                    server=builtin.ref.server,
-                    tool=builtin.name,
-                    description=builtin.description,
-                    input_schema=builtin.input_schema,
-                ),
-            )
+        return self._tables.of(AgentId(name), role, grant, ()).rows
 
     # ------------------------------------------------------------------------- taking back
 
@@ -442,7 +418,7 @@ class ParentSession:
             },
         )
         started = self._fleet.start(planned.start)
-        self._tables.clear()
+        self._offers_changed()
         return Reload(revocations=revocations, started=started)
 
     def cancel_agent(self, agent: str, *, hard: bool = False) -> Revocation:
@@ -463,10 +439,9 @@ class ParentSession:
         Permits and approvals in flight end; each further call must pass the verdict in its
         agent's snapshot and the new policy.
         """
-        self._policy = policy
+        self._tables.decide_by(policy)
         self._desk.forget()
         self._broker.enforce(policy)
-        self._tables.clear()
         return self._taken_back(self._ledger.void(self._policy_cell, DenyReason.POLICY_CHANGED))
 
     def close(self, reason: DenyReason = DenyReason.SESSION_CLOSED) -> Revocation:

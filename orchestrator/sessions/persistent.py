@@ -316,6 +316,7 @@ class PersistentSubagent(Subagent):
         plan = self.plan
         detail: dict[str, object] = {
             "role": plan.role,
+            "preamble": plan.preamble,
             "model": f"{plan.model.provider}:{plan.model.name}",
             "grant": _as_json(plan.grant),
             "budget": _as_json(plan.budget),

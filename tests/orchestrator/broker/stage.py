@@ -42,6 +42,7 @@ from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.ports import NobodyToAsk, SessionPorts
 from orchestrator.sessions.records import AgentRecords
+from orchestrator.sessions.skills import SkillShelf
 from orchestrator.telemetry.null import NO_TELEMETRY
 from orchestrator.testing import CountingIds
 from tests.orchestrator.agents.stage import HandClock, recipe
@@ -211,6 +212,7 @@ async def staged(
     admit: bool = True,
     records: AgentRecords | None = None,
     own_tools: bool = False,
+    skills: SkillShelf | None = None,
 ) -> AsyncGenerator[Stage]:
     """Run a session over scripted servers; their tools count as shown, unless `admit` is False."""
     stage = prepared(
@@ -223,6 +225,7 @@ async def staged(
         audit=audit,
         records=records,
         own_tools=own_tools,
+        skills=skills,
     )
     with anyio.fail_after(5):
         async with stage.session.running():
@@ -242,6 +245,7 @@ def prepared(
     audit: AuditSink | None = None,
     records: AgentRecords | None = None,
     own_tools: bool = False,
+    skills: SkillShelf | None = None,
 ) -> Stage:
     """Return a session over scripted servers that has not been started."""
     by_name = {server.name: server for server in servers or (scripted(),)}
@@ -262,6 +266,7 @@ def prepared(
         builtins=builtins,
         records=records,
         own_tools=own_tools,
+        skills=skills,
         reach=lambda found: by_name[found.name],
     )
     return Stage(session=session, servers=by_name, audit=shelf, clock=clock, events=events)

@@ -310,3 +310,32 @@ async def test_a_server_is_told_the_output_folder(home: Path, project: Path, tmp
         await session.view.call(Call("shop", "refund", {"order": 7, "amount": 5}))
 
     assert '"amount": 5' in (tmp_path / "out" / "refunds.jsonl").read_text()
+
+
+async def test_a_projects_agent_is_made_only_once_its_file_is_approved(
+    project: Path, home: Path
+) -> None:
+    folder = project / ".remit" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "clerk.md").write_text("---\nname: clerk\ntools: [shop/get_order]\n---\nYou are it.")
+
+    def first(task: AgentTask) -> Generator[object, object, object]:
+        yield list[Call]()
+        return task.prompt
+
+    async with ParentSession.open(
+        servers=project / ".mcp.json", policy=rules(POLICY), confirm=yes
+    ) as session:
+        (waiting,) = session.definitions.pending
+        with pytest.raises(ConfigError) as caught:
+            session.defined("clerk", model=recipe(first))
+    assert caught.value.code == "E-AGENT-DEFINITION"
+    async with ParentSession.open(
+        servers=project / ".mcp.json",
+        policy=rules(POLICY),
+        approve={f"{waiting.name}@{waiting.digest}"},
+        confirm=yes,
+    ) as session:
+        clerk = session.defined("clerk", model=recipe(first))
+        assert [tool.tool for tool in clerk.view.tools] == ["get_order"]
+        assert (await clerk.run("Go.")).answer == "You are it.\n\nGo."
