@@ -28,7 +28,14 @@ from mcp_client.protocol.progress import Progress
 from mcp_client.protocol.surfaces.tasks import TaskShape, read_task
 from mcp_client.session import ClientSession, ask
 
-__all__ = ["Exchange", "answer_inputs", "check_owner", "continue_exchange", "run_exchange"]
+__all__ = [
+    "Exchange",
+    "answer_inputs",
+    "check_owner",
+    "continue_exchange",
+    "read_outcome",
+    "run_exchange",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +166,24 @@ async def _round(
         on_progress=how.on_progress,
         declares=declares,
     )
+    return read_outcome(session, method, params, result, declares=declares, before=before)
+
+
+def read_outcome(
+    session: ClientSession,
+    method: str,
+    params: bytes,
+    result: object,
+    *,
+    declares: ClientCapabilities | None = None,
+    before: InputRequired | None = None,
+) -> object:
+    """Return what a result is: itself where it is complete, else `InputRequired` or a `Task`.
+
+    `params` and `declares` are what the request was made with, `before` the questions that it
+    answered. Raises RemoteProtocolError for a result that the server may not send, and
+    UndeclaredInputError.
+    """
     connection = session.connection
     if not isinstance(connection, ModernConnection):
         return result

@@ -19,6 +19,7 @@ from orchestrator.broker.failing import failed
 from orchestrator.broker.flights import CallFlight, Draining, Seen
 from orchestrator.broker.ports import BrokerPorts
 from orchestrator.broker.renewing import TURNED_AWAY, Renewing, TurnedAwayError
+from orchestrator.broker.rounds import MoreInputError, answer_round, read_round
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wire import Link
 from orchestrator.broker.wish import Wish, unknown
@@ -118,7 +119,8 @@ class Broker:
     async def _go(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
-        """Go the whole road; once more for each reason that the server had to turn the call away.
+        """Go the whole road; once more for each reason that the server had to turn the call away, and
+        for each time that it has questions.
 
         Nothing of one time counts the next time: it is a call anew, under a permit anew (I15).
         """
@@ -130,7 +132,10 @@ class Broker:
                 if away.reason in handled:
                     raise failed(wish, away.error) from away.error
                 handled.add(away.reason)
+                wish.begin_anew()
                 await self._renewing.after(wish, snapshot, capability, away)
+            except MoreInputError as more:
+                await answer_round(wish, more)
             except AuthorityError as error:
                 # nothing left, and the login only reaches further now
                 widened = error.reason is DenyReason.SCOPE_CHANGED
@@ -196,7 +201,7 @@ class Broker:
             flight.leave()
             flight.link.observer.forget(pending.id)
         _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
-        return _content(wish, result)
+        return _content(wish, read_round(wish, flight.link, result))
 
     def _decide(self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability) -> Decision:
         """Decide by the snapshot's verdict and, where the policy has changed since, by both."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.jsonrpc import as_object, encode, reread
+from mcp_client.protocol.modern.mrtr import InputRequired
 from orchestrator.broker.view import AgentView
 from orchestrator.core.calls import Call
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
@@ -36,9 +37,21 @@ class Wish:
         params: the whole `params` member as it will go out.
         digest: SHA-256 over method, name and argument bytes: what an approval is bound to.
         recorded: the keyed digest of the arguments, for the record.
+        required: the server's questions that `params` answer; None in the first round.
     """
 
-    __slots__ = ("arguments", "call", "digest", "id", "params", "recorded", "ref", "view")
+    __slots__ = (
+        "_first",
+        "arguments",
+        "call",
+        "digest",
+        "id",
+        "params",
+        "recorded",
+        "ref",
+        "required",
+        "view",
+    )
 
     def __init__(self, call_id: CallId, view: AgentView, call: Call, ref: CapabilityRef) -> None:
         self.id = call_id
@@ -49,6 +62,8 @@ class Wish:
         self.params = b""
         self.digest = ""
         self.recorded = ""
+        self.required: InputRequired | None = None
+        self._first = b""
 
     def take_arguments(
         self, limits: OrchestratorLimits, digest_arguments: Callable[[bytes], str]
@@ -70,9 +85,24 @@ class Wish:
                 reason=DenyReason.BAD_ARGUMENTS,
             )
         self.arguments = arguments
-        self.params = b'{"arguments":%b,"name":%b}' % (arguments, name)
-        self.digest = hashlib.sha256(b"tools/call\0" + self.params).hexdigest()
+        self._first = b'{"arguments":%b,"name":%b}' % (arguments, name)
+        self._send(self._first)
         self.recorded = digest_arguments(arguments)
+
+    def take_round(self, required: InputRequired, params: bytes) -> None:
+        """Go on with the answers to a server's questions: other bytes, under a permit of their own."""
+        self.required = required
+        self._send(params)
+
+    def begin_anew(self) -> None:
+        """Forget all rounds: what a server asked in a session that is gone is not answered."""
+        self.required = None
+        if self._first:
+            self._send(self._first)
+
+    def _send(self, params: bytes) -> None:
+        self.params = params
+        self.digest = hashlib.sha256(b"tools/call\0" + params).hexdigest()
 
     @property
     def values(self) -> Mapping[str, object]:

@@ -5,14 +5,15 @@ Pins belong to one configuration of one server: another command under the same l
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
-from orchestrator.catalog.listing import CatalogTool, ServerListing
+from orchestrator.catalog.listing import ServerListing
 from orchestrator.core.display import safe_line, whole_line, whole_text
 from orchestrator.core.documents import Document, Table, canonical_digest
 from orchestrator.core.limits import OrchestratorLimits
@@ -23,12 +24,15 @@ __all__ = [
     "PinSet",
     "ServerPins",
     "compare",
+    "definition_lines",
     "listing_digest",
     "render_listing",
 ]
 
 _LIMITS: Final = OrchestratorLimits()
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_BAR: Final = "  | "
+_Old = TypeVar("_Old")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,12 @@ class PinSet:
             instructions=listing.instructions_digest,
         )
         return PinSet(pins)
+
+    def without(self, configuration: str) -> PinSet:
+        """Return a set in which nothing of this configuration is pinned."""
+        return PinSet(
+            {key: old for key, old in self._by_configuration.items() if key != configuration}
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return the form of pins.json; oldest first."""
@@ -174,13 +184,21 @@ def listing_digest(listing: ServerListing) -> str:
     )
 
 
-def render_listing(listing: ServerListing, report: PinReport) -> tuple[str, ...]:
+def render_listing(
+    listing: ServerListing,
+    report: PinReport,
+    *,
+    before: Mapping[str, Mapping[str, object]] | None = None,
+    instructions_before: str | None = None,
+) -> tuple[str, ...]:
     """Return the lines that a person is shown before the tools of a server may be called.
 
     They hold everything that a model would be given, whole. Everything from the server stands
     behind a bar, so that it cannot pass for a line of ours; what a reader could not see is written
-    out.
+    out. Of what has changed since it was approved each line has a mark behind the bar: `-` was,
+    `+` is, a blank for both. `before` are the definitions that were approved, where they are known.
     """
+    known = before or {}
     state = dict.fromkeys(report.unpinned, "new") | {
         item.name: "CHANGED" for item in report.changed
     }
@@ -188,11 +206,16 @@ def render_listing(listing: ServerListing, report: PinReport) -> tuple[str, ...]
     if listing.instructions:
         mark = "" if report.instructions_ok else " (new or CHANGED)"
         lines.append(f"instructions of {listing.server}{mark}")
-        lines += _barred(listing.instructions)
+        lines += _changes(
+            instructions_before if mark else None,
+            _barred(listing.instructions),
+            _barred,
+        )
     for tool in listing.tools:
         mark = state.get(tool.name, "seen before")
         lines.append(f"tool {whole_line(tool.name)} ({mark})")
-        lines += _tool_lines(tool)
+        old = known.get(tool.name) if mark == "CHANGED" else None
+        lines += _changes(old, definition_lines(tool.definition), definition_lines)
     lines += [f"tool {safe_line(name, reveal=True)} (no longer there)" for name in report.missing]
     lines += [
         f"left out: {safe_line(item.name, reveal=True) or 'a tool'}: {item.reason}"
@@ -201,17 +224,31 @@ def render_listing(listing: ServerListing, report: PinReport) -> tuple[str, ...]
     return tuple(lines)
 
 
-def _tool_lines(tool: CatalogTool) -> list[str]:
-    lines = _barred(tool.description) if tool.description else []
-    for name, value in tool.definition.items():
+def _changes(old: _Old | None, new: list[str], render: Callable[[_Old], list[str]]) -> list[str]:
+    """Return lines that show what became of `old`; the new ones as they are if it is not known."""
+    if old is None:
+        return new
+    bar = len(_BAR)
+    return [
+        f"{_BAR}{line[0]} {line[2 + bar :]}"
+        for line in difflib.ndiff(render(old), new)
+        if not line.startswith("?")
+    ]
+
+
+def definition_lines(definition: Mapping[str, object]) -> list[str]:
+    """Return a tool's definition for a person, behind bars, with what is hidden written out."""
+    description = definition.get("description")
+    lines = _barred(description) if isinstance(description, str) and description else []
+    for name, value in definition.items():
         if name not in ("name", "description"):
             written = json.dumps(value, ensure_ascii=False)
-            lines.append(f"  | {whole_line(name)}: {whole_line(written)}")
+            lines.append(f"{_BAR}{whole_line(name)}: {whole_line(written)}")
     return lines
 
 
 def _barred(text: str) -> list[str]:
-    return [f"  | {whole_line(line)}" for line in whole_text(text).split("\n")]
+    return [f"{_BAR}{whole_line(line)}" for line in whole_text(text).split("\n")]
 
 
 def _digest(table: Table, name: str) -> str:

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from orchestrator.cli.configured import configured_entries
 from orchestrator.cli.groups import Group
 from orchestrator.cli.mcp_import import import_servers
+from orchestrator.cli.mcp_pins import pins
 from orchestrator.cli.options import json_option, print_json, print_text
 from orchestrator.core.errors import ExitCode
 
 if TYPE_CHECKING:
     from orchestrator.sessions.approvals import ApprovalBook
-    from orchestrator.sessions.configuration import ServerEntry, ServersFile
+    from orchestrator.sessions.configuration import ServerEntry
 
 __all__ = ["list_servers", "mcp"]
 
@@ -33,6 +35,7 @@ def mcp() -> None:
 
 
 mcp.add_command(import_servers)
+mcp.add_command(pins)
 
 
 @mcp.command("list", short_help="List the configured servers and how they stand.")
@@ -57,11 +60,8 @@ def list_servers(context: click.Context, servers: Path | None, as_json: bool) ->
 
     paths = StatePaths.from_environment(os.environ)
     file = servers or Path(".mcp.json")
-    folder = project_of(file).resolve()
-    project = file if servers is not None or file.exists() else None
-    found = _configured(profile=paths.config / "mcp.json", project=project, folder=folder)
-    book = ApprovalStore(paths.approvals).book(folder)
-    rows = [_row(entry, book) for entry in found.entries]
+    book = ApprovalStore(paths.approvals).book(project_of(file).resolve())
+    rows = [_row(entry, book) for entry in configured_entries(servers)]
     if as_json:
         print_json({"servers": rows})
     elif rows:
@@ -69,35 +69,10 @@ def list_servers(context: click.Context, servers: Path | None, as_json: bool) ->
         if any(row["state"] in _UNDECIDED for row in rows):
             print_text("for --approve NAME@DIGEST the whole digests: add --json", to_stderr=True)
     else:
-        here = f"; name a file with --servers, or make {file}" if project is None else ""
+        missing = servers is None and not file.exists()
+        here = f"; name a file with --servers, or make {file}" if missing else ""
         print_text(f"no servers are configured{here}", to_stderr=True)
     context.exit(ExitCode.OK.value)
-
-
-def _configured(*, profile: Path, project: Path | None, folder: Path) -> ServersFile:
-    """Read the profile's and the project's entries. Raises ConfigError."""
-    import os
-
-    from orchestrator.sessions.approvals import Origin
-    from orchestrator.sessions.configuration import (
-        ServersFile,
-        ServersSource,
-        load_servers,
-        merge_servers,
-    )
-
-    def load(path: Path | None, origin: Origin) -> ServersFile:
-        if path is None:
-            return ServersFile()
-        return load_servers(
-            path,
-            ServersSource(origin=origin, project=folder, home=Path.home(), environ=os.environ),
-        )
-
-    return merge_servers(
-        load(profile if profile.exists() else None, Origin.PROFILE),
-        load(project, Origin.PROJECT),
-    )
 
 
 def _row(entry: ServerEntry, book: ApprovalBook) -> dict[str, str]:

@@ -6,12 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.catalog.listing import ServerListing
-from orchestrator.catalog.pins import PinReport, PinSet, compare, listing_digest, render_listing
+from orchestrator.catalog.pins import (
+    PinReport,
+    PinSet,
+    ServerPins,
+    compare,
+    listing_digest,
+    render_listing,
+)
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.entries import DescriptionTrust, ServerEntry
+from orchestrator.sessions.shown_texts import ShownTexts, TextStore
 from orchestrator.sessions.state import refuse_shared, replace_json
 
 __all__ = ["PinKeeper", "tools_name"]
@@ -30,6 +38,7 @@ class PinKeeper:
 
     def __init__(self, path: Path, *, limits: OrchestratorLimits) -> None:
         self._path = path
+        self._texts = TextStore(path.with_name("pins"))
         self._limits = limits
         self._pins = self._read()
 
@@ -37,6 +46,28 @@ class PinKeeper:
         """Return the names that were shown of this very configuration; None if none ever were."""
         pins = self._pins.of(entry.digest)
         return frozenset(pins.tools) if pins is not None else None
+
+    def pinned(self, entry: ServerEntry) -> ServerPins | None:
+        """Return what was approved of this very configuration; None if nothing ever was."""
+        return self._pins.of(entry.digest)
+
+    def texts(self, entry: ServerEntry) -> ShownTexts | None:
+        """Return the words that were approved with it; None where they were not kept."""
+        return self._texts.load(entry.digest)
+
+    def forget(self, entry: ServerEntry) -> int:
+        """Take back what was approved of this configuration; return of how many tools.
+
+        Raises ConfigError if that cannot be kept.
+        """
+        found = self._pins.of(entry.digest)
+        if found is None:
+            return 0
+        pins = self._pins.without(entry.digest)
+        replace_json(self._path, pins.to_json())
+        self._pins = pins
+        self._texts.forget(entry.digest)
+        return len(found.tools)
 
     def report(self, entry: ServerEntry, listing: ServerListing) -> PinReport:
         """Return how a listing stands to what was shown before."""
@@ -58,7 +89,20 @@ class PinKeeper:
             kind=ItemKind.TOOLS,
             digest=listing_digest(listing),
             origin=Origin.PROJECT,  # whoever configured the server, its texts are a stranger's
-            description_lines=render_listing(listing, report),
+            description_lines=self._lines(entry, listing, report),
+        )
+
+    def _lines(
+        self, entry: ServerEntry, listing: ServerListing, report: PinReport
+    ) -> tuple[str, ...]:
+        shown = self._texts.load(entry.digest)
+        if shown is None:
+            return render_listing(listing, report)
+        return render_listing(
+            listing,
+            report,
+            before=shown.definitions,
+            instructions_before=shown.instructions,
         )
 
     def pin(self, seen: Sequence[tuple[ServerEntry, ServerListing]]) -> None:
@@ -67,9 +111,11 @@ class PinKeeper:
         for entry, listing in seen:
             if not self.report(entry, listing).clean or pins.of(entry.digest) is None:
                 pins = pins.with_listing(entry.digest, listing, limits=self._limits)
+                self._texts.keep(entry.digest, ShownTexts.of(listing))
         if pins is not self._pins:
             replace_json(self._path, pins.to_json())
             self._pins = pins
+            self._texts.prune(lambda configuration: pins.of(configuration) is not None)
 
     def _read(self) -> PinSet:
         try:

@@ -29,6 +29,7 @@ __all__ = [
     "RunPaths",
     "StatePaths",
     "keep_shown",
+    "make_folder",
     "refuse_shared",
     "replace_json",
     "replace_text",
@@ -188,7 +189,7 @@ class StatePaths:
         Raises ConfigError where somebody else may write, or where a folder cannot be made.
         """
         for folder in (self.config, self.state, self.cache, self.runs):
-            _make(folder)
+            make_folder(folder)
             refuse_shared(folder)
 
     def new_run(self, run: RunId) -> RunPaths:
@@ -272,7 +273,7 @@ def keep_shown(folder: Path, text: str) -> tuple[Path, str]:
     """
     content = text.encode()
     digest = hashlib.sha256(content).hexdigest()
-    _make(folder)
+    make_folder(folder)
     refuse_shared(folder)
     path = folder / f"{digest}.txt"
     _replace(path, content)
@@ -307,7 +308,8 @@ def _replace(path: Path, content: bytes, *, mode: int | None = None) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder and what is missing above it, for the owner alone. Raises ConfigError."""
     missing: list[Path] = []
     place = folder
     while not place.exists() and place != place.parent:

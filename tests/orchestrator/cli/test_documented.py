@@ -10,7 +10,7 @@ import pytest
 
 from mcp_client.protocol import errors as client_errors
 from orchestrator.agents.budget import Resource
-from orchestrator.cli.frame import COMMANDS, ROOT
+from orchestrator.cli.frame import ROOT
 from orchestrator.core.errors import DenyReason, ExitCode
 from tests.architecture.sources import ROOT as PROJECT, Source, source_from, sources
 
@@ -92,14 +92,15 @@ def test_a_code_that_is_not_documented_is_found():
 # -------------------------------------------------------------------------------------------- commands
 
 
-def commands() -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(ROOT, info_name="remit")
-    for name in COMMANDS:
-        command = ROOT.get_command(context, name)
+def commands(group: click.Group = ROOT, above: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, by its words; groups of groups included."""
+    context = click.Context(group, info_name="remit")
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
-            yield from ((f"{name} {below}", each) for below, each in command.commands.items())
+            yield from commands(command, f"{above}{name} ")
         elif command is not None:
-            yield name, command
+            yield f"{above}{name}", command
 
 
 def part_of(name: str) -> str:

@@ -152,3 +152,90 @@ def test_pins_that_cannot_be_kept_are_an_error(path: Path) -> None:
         pins.pin([(ASK, listing("log"))])
 
     assert caught.value.code == "E-STATE-IO"
+
+
+# ------------------------------------------------------------------------------- what has changed
+
+
+@pytest.mark.requirement("S-45")
+def test_a_change_is_shown_line_by_line_against_what_was_approved(path: Path) -> None:
+    pins = keeper(path)
+    pins.pin([(ASK, listing("log", description="Shows the log.\nReads only."))])
+
+    item = keeper(path).question(
+        ASK, listing("log", description="Shows the log.\nAnd\u200b pushes.")
+    )
+
+    assert item is not None
+    assert "tool log (CHANGED)" in item.description_lines
+    assert "  |   Shows the log." in item.description_lines
+    assert "  | - Reads only." in item.description_lines
+    assert "  | + And<U+200B> pushes." in item.description_lines
+
+
+@pytest.mark.requirement("S-45")
+def test_changed_instructions_are_shown_against_the_old_ones(path: Path) -> None:
+    pins = keeper(path)
+    pins.pin([(ASK, listing("log", instructions="be kind"))])
+
+    item = pins.question(ASK, listing("log", instructions="be quick"))
+
+    assert item is not None
+    assert "  | - be kind" in item.description_lines
+    assert "  | + be quick" in item.description_lines
+
+
+def test_without_the_old_words_a_change_is_shown_whole(path: Path) -> None:
+    pins = keeper(path)
+    pins.pin([(ASK, listing("log"))])
+    for file in (path.parent / "pins").iterdir():
+        file.write_text("no JSON")
+
+    item = pins.question(ASK, listing("log", description="another"))
+
+    assert item is not None
+    assert "  | another" in item.description_lines
+
+
+@pytest.mark.requirement("S-45")
+def test_what_is_forgotten_is_asked_about_again(path: Path) -> None:
+    pins = keeper(path)
+    pins.pin([(ASK, listing("log", "show"))])
+
+    assert pins.forget(ASK) == 2
+    assert pins.forget(ASK) == 0
+    assert pins.question(ASK, listing("log", "show")) is not None
+    assert keeper(path).pinned(ASK) is None
+    assert list((path.parent / "pins").iterdir()) == []
+
+
+def test_words_of_configurations_that_are_not_pinned_any_more_are_removed(path: Path) -> None:
+    pins = PinKeeper(path, limits=OrchestratorLimits(pinned_configurations_max=1))
+    pins.pin([(ASK, listing("log"))])
+    other = entry("git", args=["--other"])
+    pins.pin([(other, listing("log"))])
+
+    assert pins.texts(ASK) is None
+    assert pins.texts(other) is not None
+
+
+def test_the_words_are_for_their_owner_only(path: Path) -> None:
+    keeper(path).pin([(ASK, listing("log"))])
+    folder = path.parent / "pins"
+
+    assert folder.stat().st_mode & 0o077 == 0
+    assert all(file.stat().st_mode & 0o077 == 0 for file in folder.iterdir())
+
+
+def test_a_definition_with_numbers_that_no_canonical_form_has_is_kept_all_the_same(
+    path: Path,
+) -> None:
+    huge = list_server(
+        ServerName("git"),
+        [{"name": "log", "inputSchema": {"type": "object", "maximum": 2**64 - 1}}],
+    )
+    keeper(path).pin([(ASK, huge)])
+
+    texts = keeper(path).texts(ASK)
+    assert texts is not None
+    assert texts.definitions["log"]["inputSchema"] == {"type": "object", "maximum": 2**64 - 1}
