@@ -67,6 +67,10 @@ def decisions(stage: Stage) -> int:
     return sum(item["tool"] == "read" for item in stage.audit.fields("decision"))
 
 
+def sends(stage: Stage) -> int:
+    return sum(bool(item["call"]) for item in stage.audit.fields("sent"))
+
+
 async def test_a_call_goes_on_with_the_servers_own_state_until_it_is_answered() -> None:
     server = Asking(2)
     async with staged(servers=[server], entries=MODERN) as stage:
@@ -82,7 +86,7 @@ async def test_each_round_is_decided_recorded_and_sent_under_a_permit_of_its_own
         await stage.agent().view.call(wish("files/read"))
 
         assert decisions(stage) == 3
-        assert len([item for item in stage.audit.fields("sent") if item["call"]]) == 3
+        assert sends(stage) == 3
 
 
 @pytest.mark.requirement("I15", "I19")
@@ -109,7 +113,7 @@ async def test_what_is_taken_back_between_two_rounds_stops_the_next(way: Way) ->
             way.of(stage.session)
 
             assert (await call.refused()).reason is way.reason
-        assert len(calls_at(server)) == 1
+        assert sends(stage) == 1
 
 
 @pytest.mark.requirement("I15")
@@ -127,7 +131,7 @@ async def test_a_policy_that_forbids_it_meanwhile_stops_the_next_round() -> None
                 DenyReason.FORBIDDEN,
                 DenyReason.POLICY_CHANGED,
             )
-        assert len(calls_at(server)) == 1
+        assert sends(stage) == 1
 
 
 @dataclass
