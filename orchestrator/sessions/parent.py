@@ -102,10 +102,9 @@ class ParentSession:
         interactive = ports.approver.interactive
         self._ports = ports = replace(ports, approver=self._desk)
         self._limits = limits
-        self._builtins = {tool.name: tool for tool in builtins}
         self._discovery = Discovery(self._shown_tools, skills)
-        if own_tools:
-            self._builtins |= {tool.name: tool for tool in self._own_tools()}
+        own = self._own_tools() if own_tools else ()
+        self._builtins = {tool.name: tool for tool in (*builtins, *own)}
         self._ledger = Ledger(thread=threading.get_ident)
         self._cell = self._ledger.open(CellKind.SESSION, "session")
         self._policy_cell = self._ledger.open(CellKind.POLICY, "policy")
