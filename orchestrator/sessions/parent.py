@@ -133,12 +133,13 @@ class ParentSession:
             policy=policy,
             interactive=interactive,
         )
-        self._household = self._make_household(
-            dict(prices or {}), budget or Budget(), records or MemoryRecords()
-        )
+        self._household = self._make_household(prices, budget, records)
 
     def _make_household(
-        self, prices: Mapping[str, Price], budget: Budget, records: AgentRecords
+        self,
+        prices: Mapping[str, Price] | None,
+        budget: Budget | None,
+        records: AgentRecords | None,
     ) -> Household:
         return Household(
             session_cell=self._cell,
@@ -147,10 +148,10 @@ class ParentSession:
             ports=self._ports,
             limits=self._limits,
             desk=self._desk,
-            prices=prices,
-            budget=budget,
+            prices=dict(prices or {}),
+            budget=budget or Budget(),
             table_of=self._tables.of,
-            records=records,
+            records=records or MemoryRecords(),
         )
 
     @asynccontextmanager
