@@ -234,9 +234,10 @@ def _pipeline_run(
     if telemetry.notice:
         print_text(telemetry.notice, to_stderr=True)
     quiet = job.quiet or job.dry_run or job.output is Output.JSON_LINES
+    steps = [agent.name for agent in pipeline.spec.agents]
     style = style_for(sys.stderr, quiet=quiet, environ=os.environ)
     try:
-        with open_progress(sys.stderr, style, now=clock.now) as progress:
+        with open_progress(sys.stderr, style, now=clock.now, steps=steps) as progress:
             watched = _Watched(job, progress)
             person = TerminalApprover(
                 answers=sys.stdin,

@@ -256,10 +256,48 @@ def test_the_board_counts_seconds_until_the_agent_ends():
     assert over.elapsed(99.0) == 1.25
 
 
-def test_a_turn_changes_nothing_on_the_board():
-    turn = TurnEnded(agent=AgentId("writer"), number=1, calls=0, tokens=5)
+def test_the_board_counts_tokens_and_keeps_what_was_spent():
+    turns = [
+        TurnEnded(agent=AgentId("writer"), number=n, calls=0, tokens=5, usd=n / 4) for n in (1, 2)
+    ]
+    (row,) = board_of(started(), *turns).rows
 
-    assert board_of(started(), turn).rows == board_of(started()).rows
+    assert (row.tokens, row.usd) == (10, 0.5)
+
+
+def test_steps_wait_on_the_board_until_they_begin():
+    board = Board.of(["reader", "writer"]).after(started("reader"), 3.0)
+
+    assert [(row.agent, row.state) for row in board.rows] == [
+        ("reader", "running"),
+        ("writer", "waiting"),
+    ]
+
+
+def test_items_of_a_map_are_one_branch_with_those_at_work_below():
+    events = [event for n in range(1, 5) for event in (started(f"reader-{n}"),)]
+    board = Board.of(["reader", "writer"])
+    for event in (*events, ended("reader-1"), ended("reader-2")):
+        board = board.after(event, 0.0)
+
+    shown = [(item.row.agent, item.depth, item.of, item.row.state) for item in board.branches()]
+    assert shown == [
+        ("reader", 0, 4, "2 running, 2 ok"),
+        ("reader-3", 1, 1, "running"),
+        ("reader-4", 1, 1, "running"),
+        ("writer", 0, 1, "waiting"),
+    ]
+
+
+def test_a_child_stands_below_its_parent():
+    board = board_of(started("a"), started("b"), started("a/helper"), started("a/helper/own"))
+
+    assert [(item.row.agent, item.depth) for item in board.branches()] == [
+        ("a", 0),
+        ("a/helper", 1),
+        ("a/helper/own", 2),
+        ("b", 0),
+    ]
 
 
 def test_agents_at_work_are_shown_first_where_not_all_fit():
@@ -267,7 +305,7 @@ def test_agents_at_work_are_shown_first_where_not_all_fit():
 
     rows, left_out = board.shown(2)
 
-    assert ([row.agent for row in rows], left_out) == (["b", "c"], 1)
+    assert ([item.row.agent for item in rows], left_out) == (["b", "c"], 1)
 
 
 # ---------------------------------------------------------------------------------------- the live table
@@ -344,7 +382,7 @@ def test_a_table_that_is_too_long_says_how_much_is_left_out(
 
     text = live(terminal, *(started(f"agent{number}") for number in range(50)))
 
-    assert "and 44 more" in text
+    assert "and 45 more" in text
 
 
 def test_the_table_makes_room_for_a_question(terminal: Terminal):
