@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
-from mcp_client.protocol.errors import Delivery, FrameTooLargeError, LocalProtocolError
+from mcp_client.protocol.errors import Delivery, LocalProtocolError
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.sending import check_size, check_waiting
 
 __all__ = ["FlushObserver", "FlushState", "FrameGuard", "FrameTicket", "Outbox"]
 
@@ -125,24 +126,14 @@ class Outbox:
         Raises FrameTooLargeError past `frame_bytes_max`, LocalProtocolError past
         `outbox_bytes_max` or for a frame that contains the delimiter; nothing is queued then.
         """
-        if len(frame) > self._limits.frame_bytes_max:
-            raise FrameTooLargeError(
-                f"a frame of {len(frame)} bytes is over the bound of {self._limits.frame_bytes_max}",
-                server=self._server,
-                stage="send",
-            )
+        check_size(frame, self._limits, self._server)
         # MCP, stdio: messages are delimited by newlines and must not contain any
         if self._delimiter in frame:
             raise LocalProtocolError(
                 "a frame contains its delimiter", server=self._server, stage="send"
             )
         wire = frame + self._delimiter
-        if self._queued_bytes + len(wire) > self._limits.outbox_bytes_max:
-            raise LocalProtocolError(
-                f"more than {self._limits.outbox_bytes_max} bytes wait to be sent",
-                server=self._server,
-                stage="send",
-            )
+        check_waiting(self._queued_bytes + len(wire), self._limits, self._server)
         self._queue.append(_Entry(wire, guard, ticket))
         self._queued_bytes += len(wire)
 

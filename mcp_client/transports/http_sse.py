@@ -20,17 +20,22 @@ from mcp_client.ports import FrameSink, SendGuard, Ticket
 from mcp_client.protocol.errors import (
     Delivery,
     FrameTooLargeError,
-    LocalProtocolError,
     McpError,
     RemoteProtocolError,
     ServerGoneError,
-    UnsupportedVersionError,
 )
 from mcp_client.protocol.http.errors import HttpStatusError
 from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.http.replies import EVENT_STREAM, JSON, Headers, failure, media_type
 from mcp_client.protocol.http.sse import SseBlocks
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.sending import (
+    check_size,
+    check_spoken,
+    check_waiting,
+    not_open,
+    opened_twice,
+)
 
 __all__ = ["HttpSseTransport"]
 
@@ -105,30 +110,18 @@ class HttpSseTransport:
     async def open(self, sink: FrameSink) -> None:
         """Take the sink. Never waits: the stream is asked for with the first message."""
         if self._sink is not None or self._state is _State.OVER:
-            raise LocalProtocolError(
-                "a transport is opened once", server=self.server, stage="start"
-            )
+            raise opened_twice(self.server)
         self._sink = sink
 
     def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
         """Queue one message until the server has said where messages go."""
         if self._sink is None or self._state is _State.OVER:
-            raise LocalProtocolError("the connection is not open", server=self.server, stage="send")
-        if len(frame) > self.limits.frame_bytes_max:
-            raise FrameTooLargeError(
-                f"a frame of {len(frame)} bytes is over the bound of {self.limits.frame_bytes_max}",
-                server=self.server,
-                stage="send",
-            )
+            raise not_open(self.server)
+        check_size(frame, self.limits, self.server)
         if self._state is _State.READY:
             self._post(frame, guard, ticket)
             return
-        if self._waiting_bytes + len(frame) > self.limits.outbox_bytes_max:
-            raise LocalProtocolError(
-                f"more than {self.limits.outbox_bytes_max} bytes wait to be sent",
-                server=self.server,
-                stage="send",
-            )
+        check_waiting(self._waiting_bytes + len(frame), self.limits, self.server)
         self._waiting.append((frame, guard, ticket))
         self._waiting_bytes += len(frame)
         if self._state is _State.NEW:
@@ -145,12 +138,7 @@ class HttpSseTransport:
 
     def negotiated(self, version: str) -> None:
         """Raise UnsupportedVersionError for a version of another transport."""
-        if version not in VERSIONS:
-            raise UnsupportedVersionError(
-                "the server speaks a protocol version that is not spoken over HTTP+SSE",
-                offered=version,
-                server=self.server,
-            )
+        check_spoken(version, VERSIONS, over="HTTP+SSE", server=self.server)
 
     def abandon(self, ticket: Ticket) -> bool:
         """Return False: the server has to be told."""

@@ -9,10 +9,11 @@ from typing import Protocol
 
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import ClientObserver, FrameSink, SendGuard, Ticket
-from mcp_client.protocol.errors import LocalProtocolError, ServerGoneError
+from mcp_client.protocol.errors import ServerGoneError
 from mcp_client.protocol.framing import LineFramer
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.outbox import Outbox
+from mcp_client.protocol.sending import not_open, opened_twice
 from mcp_client.protocol.versions import SUPPORTED_VERSIONS
 
 __all__ = ["FarEnd", "MemoryTransport", "WireWrite"]
@@ -90,18 +91,14 @@ class MemoryTransport:
     async def open(self, sink: FrameSink) -> None:
         """Tell the far end. Never waits."""
         if self._sink is not None:
-            raise LocalProtocolError(
-                "a transport is opened once", server=self._server, stage="start"
-            )
+            raise opened_twice(self._server)
         self._sink = sink
         self._far_end.opened(self)
 
     def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
         """Queue one frame. It is checked and written in a later step."""
         if self._sink is None or self._lost:
-            raise LocalProtocolError(
-                "the connection is not open", server=self._server, stage="send"
-            )
+            raise not_open(self._server)
         self._outbox.push(frame, guard, ticket)
         self._flush_soon()
 

@@ -15,10 +15,11 @@ import anyio
 
 from mcp_client.net.reactor import Reactor, TimerHandle
 from mcp_client.ports import ClientObserver, FrameSink, SendGuard, Ticket
-from mcp_client.protocol.errors import LocalProtocolError, ServerGoneError, StartError
+from mcp_client.protocol.errors import ServerGoneError, StartError
 from mcp_client.protocol.framing import LineFramer
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.outbox import FlushState, Outbox
+from mcp_client.protocol.sending import not_open, opened_twice
 from mcp_client.protocol.versions import SUPPORTED_VERSIONS
 from mcp_client.transports.stdio.environment import server_environment
 from mcp_client.transports.stdio.server_process import ServerProcess
@@ -105,9 +106,7 @@ class StdioTransport:
         Raises StartError, or ServerGoneError if the server ended at once.
         """
         if self._sink is not None or self._lost:
-            raise LocalProtocolError(
-                "a transport is opened once", server=self._server, stage="start"
-            )
+            raise opened_twice(self._server)
         self._sink = sink
         try:
             require_supervision()
@@ -140,9 +139,7 @@ class StdioTransport:
         if self._breaking and not self._lost:
             raise self._gone(self._breaking)
         if self._lost or self._stdin < 0:
-            raise LocalProtocolError(
-                "the connection is not open", server=self._server, stage="send"
-            )
+            raise not_open(self._server)
         self._outbox.push(frame, guard, ticket)
         if not self._flush_due and not self._blocked:
             self._flush_due = True

@@ -14,15 +14,14 @@ from mcp_client.net.reactor import Reactor, TimerHandle, Waiter
 from mcp_client.ports import FrameSink, SendGuard, Ticket
 from mcp_client.protocol.errors import (
     Delivery,
-    FrameTooLargeError,
     LocalProtocolError,
     ServerGoneError,
-    UnsupportedVersionError,
 )
 from mcp_client.protocol.http.errors import SessionLostError
 from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.http.replies import Headers
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.sending import check_size, check_spoken, not_open, opened_twice
 from mcp_client.protocol.versions import MODERN_VERSIONS
 from mcp_client.transports.streamable_http.listening import ListeningStream
 from mcp_client.transports.streamable_http.owner import SessionState
@@ -95,21 +94,14 @@ class StreamableHttpTransport:
     async def open(self, sink: FrameSink) -> None:
         """Take the sink. Never waits: the first connection is made for the first message."""
         if self._sink is not None or self._over:
-            raise LocalProtocolError(
-                "a transport is opened once", server=self.server, stage="start"
-            )
+            raise opened_twice(self.server)
         self._sink = sink
 
     def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
         """Queue one message. Raises SessionLostError until `initialize` begins a new session."""
         if self._sink is None or self._over:
-            raise LocalProtocolError("the connection is not open", server=self.server, stage="send")
-        if len(frame) > self.limits.frame_bytes_max:
-            raise FrameTooLargeError(
-                f"a frame of {len(frame)} bytes is over the bound of {self.limits.frame_bytes_max}",
-                server=self.server,
-                stage="send",
-            )
+            raise not_open(self.server)
+        check_size(frame, self.limits, self.server)
         if ticket.method == INITIALIZE:
             self._begin_session(guard)
         elif self._state.lost:
@@ -132,12 +124,8 @@ class StreamableHttpTransport:
 
     def negotiated(self, version: str) -> None:
         """Say the version from now on. Raises UnsupportedVersionError for one of another transport."""
-        if version not in VERSIONS and version not in MODERN_VERSIONS:
-            raise UnsupportedVersionError(
-                "the server speaks a protocol version that is not spoken over Streamable HTTP",
-                offered=version,
-                server=self.server,
-            )
+        spoken = (*VERSIONS, *MODERN_VERSIONS)
+        check_spoken(version, spoken, over="Streamable HTTP", server=self.server)
         self._state.negotiated(version)
 
     def abandon(self, ticket: Ticket) -> bool:
