@@ -12,12 +12,18 @@ from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
 
-__all__ = ["PARENT", "Family", "Member"]
+__all__ = ["PARENT", "Family", "Member", "depth_of"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PARENT: Final = AgentId("parent")
 """The parent's own agent, and the role that a policy calls it by."""
 _SWEEP_MIN: Final = 64
+
+
+def depth_of(agent: AgentId) -> int:
+    """Return how far an agent stands below the session: the parent's own is at 0."""
+    first, *below = agent.split("/")
+    return len(below) if first == PARENT else len(below) + 1
 
 
 class Member(Protocol):
@@ -63,8 +69,11 @@ class Family(Generic[M]):
             )
         return found
 
-    def place(self, name: str, parent: M | None) -> AgentId:
-        """Return the path of a new agent. Raises ConfigError where a cap leaves no room for it."""
+    def place(self, name: str, parent: M | None, *, own: bool = False) -> AgentId:
+        """Return the path of a new agent. Raises ConfigError where a cap leaves no room for it.
+
+        Only the parent's own agent has the parent's name, and only with `own`.
+        """
         if not _NAME.fullmatch(name):
             raise ConfigError(
                 f"{name!r} is no name for an agent",
@@ -73,7 +82,7 @@ class Family(Generic[M]):
             )
         agent = AgentId(f"{parent.id}/{name}" if parent is not None else name)
         taken = self._members.get(agent)
-        if agent == PARENT or (taken is not None and taken.cell.reason is None):
+        if (agent == PARENT) is not own or (taken is not None and taken.cell.reason is None):
             raise ConfigError(f"there is an agent {agent!r} already", code="E-AGENT-NAME")
         if len(self._members) >= min(self._limits.agents_max, self._sweep_at):
             self._sweep()
@@ -83,7 +92,7 @@ class Family(Generic[M]):
                 code="E-AGENT-LIMIT",
                 fix="close some, or raise agents_max",
             )
-        if agent.count("/") + 1 > self._limits.depth_max:
+        if depth_of(agent) > self._limits.depth_max:
             raise ConfigError(
                 f"agents stand at most {self._limits.depth_max} below one another",
                 code="E-AGENT-DEPTH",

@@ -33,7 +33,7 @@ from orchestrator.sessions.agents import (
     agent_cell,
 )
 from orchestrator.sessions.asks import AskDesk
-from orchestrator.sessions.family import Family
+from orchestrator.sessions.family import PARENT, Family
 from orchestrator.sessions.models import model_of
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.ports import SessionPorts
@@ -60,6 +60,8 @@ class AgentWish:
     lease_seconds: float = math.inf
     through: Callable[[AgentView], View] | None = None
     preamble: str = ""
+    own: bool = False
+    """The parent's own agent: it stands at depth 0, and there is one."""
 
 
 class _Parts(TypedDict):
@@ -143,6 +145,11 @@ class Household:
             )
         return self._stay(wish, incarnation=1)
 
+    def assistant(self, wish: AgentWish) -> PersistentSubagent:
+        """Make the parent's own agent, from its record where there is one. Raises as `one_off`."""
+        record = self._records.find(wish.name)
+        return self._stay(wish, incarnation=1 if record is None else record.incarnation + 1)
+
     def reopen(self, path: str, model: Model | str | None) -> PersistentSubagent:
         """Make another incarnation of an agent from its record. Its rights are decided on anew.
 
@@ -186,7 +193,7 @@ class Household:
     def _parts(self, wish: AgentWish) -> _Parts:
         """Return what an agent is made of. Nothing is set aside for it if this raises."""
         parent = wish.parent
-        agent = self._family.place(wish.name, parent)
+        agent = self._family.place(wish.name, parent, own=wish.own)
         role = wish.role or wish.name
         grant = wish.grant or Grant()
         above = parent.lineage if parent is not None else ()
@@ -256,6 +263,7 @@ def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:
         name=record.path,
         model=model_of(str(detail["model"]) if model is None else model),
         role=str(detail["role"]),
+        own=record.path == PARENT,
         preamble=str(detail.get("preamble", "")),
         grant=Grant(**grant),
         budget=Budget(**budget),

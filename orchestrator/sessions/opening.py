@@ -6,7 +6,6 @@ The same steps as `remit run`, in the same order. It asks nobody unless it is ha
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,19 +17,26 @@ from orchestrator.agents.events import AgentEvent
 from orchestrator.agents.model import Model
 from orchestrator.audit.key import digest_arguments, load_or_create_key
 from orchestrator.audit.log import AuditLog
-from orchestrator.audit.signing import Signer
 from orchestrator.authority.admission import Grant
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.groups import ungrouped
-from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.core.ports import Approver
 from orchestrator.sessions import consent, parent
 from orchestrator.sessions.admitting import admit_servers
 from orchestrator.sessions.agents import OneOffSubagent
-from orchestrator.sessions.approvals import ApprovalState, ApprovalStore, Item, Origin
+from orchestrator.sessions.approvals import ApprovalStore, Item, Origin
+from orchestrator.sessions.assembling import (
+    Asking,
+    check_offers,
+    labels_of,
+    new_log,
+    new_run,
+    records_of,
+    session_ports,
+)
 from orchestrator.sessions.configuration import ServersSource, load_servers
 from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_files, take_up
 from orchestrator.sessions.entries import (
@@ -42,11 +48,9 @@ from orchestrator.sessions.entries import (
 )
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies
-from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
+from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.projects import output_folder, project_of
-from orchestrator.sessions.records import AgentRecords, MemoryRecords, SqliteRecords
 from orchestrator.sessions.state import StatePaths
-from orchestrator.telemetry.setup import installed_telemetry
 from policies import ASK_ALL, PolicySet
 
 __all__ = ["ParentSession"]
@@ -149,13 +153,13 @@ class ParentSession(parent.ParentSession):
         paths.prepare()
         root = project_of(Path(servers)) if project is None else Path(project)
         clock = SystemClock()
-        run = _new_run(clock)
+        run = new_run(clock)
         folder = output_folder(paths.run(run).out if out is None else Path(out), projects=(root,))
         source = _source(root, variables, allow_variables, folder)
         entries = _entries(load_servers(Path(servers), source), only)
         rules = _policy(policy, root, parameters or {})
-        check_policy(rules.policy, dict.fromkeys((*_labels(entries), BUILTIN_SERVER)), None)
-        asking = _Asking(ApprovalStore(paths.approvals), root, approve, confirm)
+        check_policy(rules.policy, dict.fromkeys((*labels_of(entries), BUILTIN_SERVER)), None)
+        asking = Asking(ApprovalStore(paths.approvals), root, approve, confirm)
         items = (*rules.items, *map(server_item, entries))
         files = find_files(root, paths.config)
         named = (*items, *(file.item for file in files))
@@ -166,9 +170,9 @@ class ParentSession(parent.ParentSession):
         limits = limits or OrchestratorLimits()
         own = paths.new_run(run)
         folder.mkdir(parents=True, exist_ok=True)
-        with _new_log(Path(audit or own.audit), paths, run, clock) as log:
+        with new_log(Path(audit or own.audit), paths, run, clock) as log:
             session = cls(
-                records=_records(paths, root, name),
+                records=records_of(paths, root, name),
                 own_tools=True,
                 skills=definitions.skills,
                 servers=entries,
@@ -176,7 +180,7 @@ class ParentSession(parent.ParentSession):
                 limits=limits,
                 prices=prices,
                 budget=budget,
-                ports=_ports(clock, run, log, digest, approver, on_event),
+                ports=session_ports(clock, run, log, digest, approver, on_event),
             )
             session.definitions = definitions
             keeper = PinKeeper(paths.pins, limits=limits)
@@ -194,51 +198,18 @@ async def _connected(
     log: AuditLog,
 ) -> AsyncGenerator[None]:
     """Start the servers, check and admit what they offer, and record how it all ended."""
-    log.append("run_started", {"policy": session.policy.digest, "servers": _labels(entries)})
+    log.append("run_started", {"policy": session.policy.digest, "servers": labels_of(entries)})
     status = "failed"
     try:
         with ungrouped():
             async with session.running():
                 _refuse_failed(session)
-                _check_offers(session)
+                check_offers(session)
                 await admit_servers(session, entries, pins=pins, settle=settle, audit=log)
                 yield
         status = "ok"
     finally:
         log.append("run_ended", {"status": status})
-
-
-class _Asking:
-    """Settles items one lot after the other; a yes to one lot holds for the next."""
-
-    def __init__(
-        self,
-        store: ApprovalStore,
-        project: Path,
-        approve: Collection[str],
-        confirm: consent.Confirm | None,
-    ) -> None:
-        self._store = store
-        self._book = store.book(project, approve)
-        self._confirm = confirm
-
-    def refuse_unused(self, names: Collection[str]) -> None:
-        """Raise ConfigError for an approval that names none of these."""
-        self._book.refuse_unused(names)
-
-    def approves(self, item: Item) -> bool:
-        """True if an item may take effect."""
-        return self._book.state(item) is ApprovalState.APPROVED
-
-    async def settle(self, items: Sequence[Item]) -> None:
-        """Return once all are approved. Raises PendingApprovalError."""
-        self._book = await consent.settle(
-            items,
-            book=self._book,
-            store=self._store,
-            confirm=self._confirm,
-            at=SystemClock().wall(),
-        )
 
 
 def _entries(file: ServersFile, only: Collection[str] | None) -> tuple[ServerEntry, ...]:
@@ -261,13 +232,6 @@ def _entries(file: ServersFile, only: Collection[str] | None) -> tuple[ServerEnt
         refuse_isolation(entry)
         wanted.append(entry)
     return tuple(wanted)
-
-
-def _records(paths: StatePaths, project: Path, name: str | None) -> AgentRecords:
-    """Return where records are kept: of one name in one project, so that projects share none."""
-    if name is None:
-        return MemoryRecords()
-    return SqliteRecords(paths.records, session=f"{project.resolve()}\0{name}")
 
 
 def _source(
@@ -294,53 +258,7 @@ def _policy(
     return read_policies([Path(path) for path in paths], project=project, parameters=parameters)
 
 
-def _ports(
-    clock: SystemClock,
-    run: RunId,
-    log: AuditLog,
-    digest: Callable[[bytes], str],
-    approver: Approver | None,
-    on_event: Callable[[AgentEvent], None] | None,
-) -> SessionPorts:
-    return SessionPorts(
-        clock=clock,
-        ids=RandomIds(),
-        approver=approver or NobodyToAsk(),
-        audit=log,
-        telemetry=installed_telemetry(clock, run),
-        emit=on_event or _unheard,
-        digest_arguments=digest,
-    )
-
-
-def _new_log(path: Path, paths: StatePaths, run: RunId, clock: SystemClock) -> AuditLog:
-    return AuditLog.create(path, run, clock, signer=Signer(paths.signing_key))
-
-
-def _new_run(clock: SystemClock) -> RunId:
-    started = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock.wall()))
-    return RunId(started + RandomIds().new()[:6])
-
-
-def _labels(entries: Sequence[ServerEntry]) -> list[str]:
-    return [entry.name for entry in entries]
-
-
 def _refuse_failed(session: parent.ParentSession) -> None:
     for connection in session.servers.values():
         if connection.error is not None:
             raise connection.error
-
-
-def _check_offers(session: parent.ParentSession) -> None:
-    catalog = session.catalog
-    known: dict[str, Mapping[str, Mapping[str, object]] | None] = {BUILTIN_SERVER: None}
-    for name in session.servers:
-        listing = catalog.listing(name)
-        tools = listing.tools if listing is not None else ()
-        known[name] = {tool.name: tool.input_schema for tool in tools}
-    check_policy(session.policy, known, None)
-
-
-def _unheard(event: AgentEvent) -> None:
-    """Drop an event: nobody listens."""

@@ -285,6 +285,29 @@ class ParentSession:
             )
         )
 
+    def assistant(
+        self, *, model: Model | str, budget: Budget | None = None, preamble: str = ""
+    ) -> PersistentSubagent:
+        """Make the parent's own agent, whom a person talks to: task after task, with a memory.
+
+        It has the name and the role `parent`, at depth 0, and goes through the same policy, gate and
+        record as any other. There is one at a time; in a session with a record it remembers.
+
+        Raises:
+            ConfigError: there is one already, or no such model.
+            AuthorityError: the session has ended, or has nothing left to spend.
+        """
+        return self._household.assistant(
+            AgentWish(
+                name=PARENT,
+                model=model_of(model),
+                role=PARENT,
+                budget=budget,
+                preamble=preamble,
+                own=True,
+            )
+        )
+
     def reopen(self, name: str, *, model: Model | str | None = None) -> PersistentSubagent:
         """Make another incarnation of a persistent subagent from its record.
 

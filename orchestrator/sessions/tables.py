@@ -16,6 +16,7 @@ from orchestrator.catalog.listing import CatalogTool
 from orchestrator.catalog.names import model_names
 from orchestrator.core.calls import ToolSpec
 from orchestrator.core.ids import AgentId
+from orchestrator.sessions.family import depth_of
 from orchestrator.sessions.servers import ServerConnection
 from policies import PolicySet, Principal
 
@@ -59,7 +60,7 @@ class Tables:
         self, agent: AgentId, role: str, grant: Grant, above: tuple[Ancestor, ...]
     ) -> CapabilityTable:
         """Return the table of a child of the session, or of a child of those `above`."""
-        return self.at(agent.count("/") + 1, role or agent, grant, above)
+        return self.at(depth_of(agent), role or agent, grant, above)
 
     def at(
         self, depth: int, role: str, grant: Grant, above: tuple[Ancestor, ...] = ()

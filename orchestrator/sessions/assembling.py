@@ -1,0 +1,123 @@
+"""The parts that a session is put together from, however it is opened. Opens none itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+from orchestrator.agents.events import AgentEvent
+from orchestrator.audit.log import AuditLog
+from orchestrator.audit.signing import Signer
+from orchestrator.core.capability import BUILTIN_SERVER
+from orchestrator.core.ids import RunId
+from orchestrator.core.ports import Approver
+from orchestrator.sessions import consent, parent
+from orchestrator.sessions.approvals import ApprovalState, ApprovalStore, Item
+from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.policing import check_policy
+from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
+from orchestrator.sessions.records import AgentRecords, MemoryRecords, SqliteRecords
+from orchestrator.sessions.state import StatePaths
+from orchestrator.telemetry.setup import installed_telemetry
+
+__all__ = [
+    "Asking",
+    "check_offers",
+    "labels_of",
+    "new_log",
+    "new_run",
+    "records_of",
+    "session_ports",
+]
+
+
+class Asking:
+    """Settles items one lot after the other; a yes to one lot holds for the next."""
+
+    def __init__(
+        self,
+        store: ApprovalStore,
+        project: Path,
+        approve: Collection[str],
+        confirm: consent.Confirm | None,
+    ) -> None:
+        self._store = store
+        self._book = store.book(project, approve)
+        self._confirm = confirm
+
+    def refuse_unused(self, names: Collection[str]) -> None:
+        """Raise ConfigError for an approval that names none of these."""
+        self._book.refuse_unused(names)
+
+    def approves(self, item: Item) -> bool:
+        """True if an item may take effect."""
+        return self._book.state(item) is ApprovalState.APPROVED
+
+    async def settle(self, items: Sequence[Item]) -> None:
+        """Return once all are approved. Raises PendingApprovalError."""
+        self._book = await consent.settle(
+            items,
+            book=self._book,
+            store=self._store,
+            confirm=self._confirm,
+            at=SystemClock().wall(),
+        )
+
+
+def records_of(paths: StatePaths, project: Path, name: str | None) -> AgentRecords:
+    """Return where records are kept: of one name in one project, so that projects share none."""
+    if name is None:
+        return MemoryRecords()
+    return SqliteRecords(paths.records, session=f"{project.resolve()}\0{name}")
+
+
+def session_ports(
+    clock: SystemClock,
+    run: RunId,
+    log: AuditLog,
+    digest: Callable[[bytes], str],
+    approver: Approver | None,
+    on_event: Callable[[AgentEvent], None] | None,
+) -> SessionPorts:
+    """Return what a session works with; without an approver nobody is asked."""
+    return SessionPorts(
+        clock=clock,
+        ids=RandomIds(),
+        approver=approver or NobodyToAsk(),
+        audit=log,
+        telemetry=installed_telemetry(clock, run),
+        emit=on_event or _unheard,
+        digest_arguments=digest,
+    )
+
+
+def new_log(path: Path, paths: StatePaths, run: RunId, clock: SystemClock) -> AuditLog:
+    """Make the record of a run, signed at its checkpoints."""
+    return AuditLog.create(path, run, clock, signer=Signer(paths.signing_key))
+
+
+def new_run(clock: SystemClock) -> RunId:
+    """Return the name of a new run: its start, and six digits."""
+    started = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock.wall()))
+    return RunId(started + RandomIds().new()[:6])
+
+
+def labels_of(entries: Sequence[ServerEntry]) -> list[str]:
+    """Return the labels of servers, in their order."""
+    return [entry.name for entry in entries]
+
+
+def check_offers(session: parent.ParentSession) -> None:
+    """Raise ConfigError for a rule that does not fit what the servers offer."""
+    catalog = session.catalog
+    known: dict[str, Mapping[str, Mapping[str, object]] | None] = {BUILTIN_SERVER: None}
+    for name in session.servers:
+        listing = catalog.listing(name)
+        tools = listing.tools if listing is not None else ()
+        known[name] = {tool.name: tool.input_schema for tool in tools}
+    check_policy(session.policy, known, None)
+
+
+def _unheard(event: AgentEvent) -> None:
+    """Drop an event: nobody listens."""
