@@ -128,7 +128,12 @@ class Subagent:
         """The agent's frozen view; None if none was admitted, and then it reaches nothing."""
         if self.table is None:
             return None
-        return CapabilitySnapshot(agent=self.id, cell=self.cell, table=self.table)
+        return CapabilitySnapshot(agent=self.id, cell=self.acting, table=self.table)
+
+    @property
+    def acting(self) -> Cell:
+        """What it acts under now, and its children with it: itself, or the task that it is at."""
+        return self.cell
 
     @property
     def view(self) -> AgentView:
@@ -138,7 +143,7 @@ class Subagent:
     def _view(self, toolbox: Toolbox | None) -> AgentView:
         return AgentView(
             agent=self.id,
-            cell=self.cell,
+            cell=self.acting,
             snapshot=self.snapshot,
             road=self.home.broker.call,
             toolbox=toolbox,
@@ -163,23 +168,21 @@ class Subagent:
         meter: Meter,
         mail: Mailbox,
         history: tuple[Earlier, ...] = (),
-        on_scope: Callable[[anyio.CancelScope], None] | None = None,
     ) -> AgentResult:
         """Run once, and return what became of it, whatever stopped it; the true cause is in it.
 
-        A cancellation from outside goes on. `on_scope` is handed what stops this run alone.
+        A cancellation from outside goes on.
         """
+        cell = self.acting
         result: AgentResult | None = None
         reason: DenyReason | None = None
         with anyio.CancelScope() as scope:
-            flight = AgentFlight(cell=self.cell, scope=scope)
+            flight = AgentFlight(cell=cell, scope=scope)
             self.home.ledger.depart(flight)
             left = self.cell.lease_until - self.home.ports.clock.now()
             scope.deadline = anyio.current_time() + max(left, 0.0)
-            if self.cell.reason is not None:  # it ended before it began
+            if cell.reason is not None:  # it ended before it began
                 scope.cancel()
-            if on_scope is not None:
-                on_scope(scope)
             try:
                 view = self._view(_toolbox(self.table))
                 result = await run_agent(
@@ -206,7 +209,7 @@ class Subagent:
             finally:
                 if self.home.ports.clock.now() >= self.cell.lease_until:
                     self.home.ledger.revoke(self.cell, DenyReason.LEASE_OVER)
-                reason = self.cell.reason
+                reason = cell.reason
                 self.home.ledger.arrive(flight)
         if result is not None:
             return result
@@ -221,7 +224,6 @@ class Subagent:
 class OneOffSubagent(Subagent):
     """A child that works once: `run` waits for it, `start` does not."""
 
-    _task: Task[Any] | None = field(default=None, init=False)
     _started: bool = field(default=False, init=False)
 
     async def run(self, prompt: str, inputs: Mapping[str, object] | None = None) -> AgentResult:
@@ -235,7 +237,7 @@ class OneOffSubagent(Subagent):
         """
         self._start_once()
         return await self._whole(
-            TaskOrder(prompt=prompt, inputs=inputs or {}, shape=any_answer), Mailbox(), None
+            TaskOrder(prompt=prompt, inputs=inputs or {}, shape=any_answer), Mailbox()
         )
 
     @overload
@@ -278,22 +280,17 @@ class OneOffSubagent(Subagent):
         task: Task[Any] = Task(
             number=1, agent=self.id, order=order, desk=self.home.desk, on_change=_unheard
         )
-        self._task = task
-        self.home.in_background(Background(task, self._in_task).run)
+        task.enter(self.cancel)
+        self.home.in_background(Background(task, self._in_task, self.give_back).run)
         await anyio.lowlevel.checkpoint()
         return task
 
     async def _in_task(self, task: Task[Any]) -> AgentResult:
-        return await self._whole(task.order, task.mail, task.enter)
+        return await self._whole(task.order, task.mail)
 
-    async def _whole(
-        self,
-        order: TaskOrder,
-        mail: Mailbox,
-        on_scope: Callable[[anyio.CancelScope], None] | None,
-    ) -> AgentResult:
+    async def _whole(self, order: TaskOrder, mail: Mailbox) -> AgentResult:
         try:
-            return await self.work(order, meter=self.meter, mail=mail, on_scope=on_scope)
+            return await self.work(order, meter=self.meter, mail=mail)
         finally:
             self.close()
             self.give_back()
@@ -313,11 +310,14 @@ class Background(Generic[T]):
 
     task: Task[T]
     work: Callable[[Task[T]], Awaitable[AgentResult]]
+    instead: Callable[[], None]
+    """Done where there is nothing to do any more."""
 
     async def run(self) -> None:
         """Do the work, and settle the task whatever happens."""
         task = self.task
         if task.is_over:  # it was given up before it began
+            self.instead()
             return
         settled = False
         try:

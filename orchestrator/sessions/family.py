@@ -64,8 +64,9 @@ class Family(Generic[M]):
         found = self._members.get(AgentId(agent))
         if found is None or found.cell.reason is not None:
             raise ConfigError(
-                f"there is no agent {agent!r}{did_you_mean(agent, self._members)}",
+                f"there is no agent {agent!r} at work",
                 code="E-AGENT-UNKNOWN",
+                fix=did_you_mean(agent, self.living),
             )
         return found
 

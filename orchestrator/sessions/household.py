@@ -159,8 +159,9 @@ class Household:
         if record is None:
             known = [item.path for item in self._records.agents()]
             raise ConfigError(
-                f"there is no record of an agent {path!r}{did_you_mean(path, known)}",
+                f"there is no record of an agent {path!r}",
                 code="E-AGENT-RECORD",
+                fix=did_you_mean(path, known),
             )
         return self._stay(wish_of(record, model), incarnation=record.incarnation + 1)
 
@@ -202,7 +203,7 @@ class Household:
         cell = agent_cell(
             self._home.ledger,
             agent,
-            parent.cell if parent is not None else self._session_cell,
+            parent.acting if parent is not None else self._session_cell,
             now + wish.lease_seconds,
         )
         table = self._table_of(agent, role, grant, above)

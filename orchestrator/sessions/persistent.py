@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar, cast, overload
 
 import anyio.lowlevel
@@ -28,10 +29,11 @@ from orchestrator.agents.mailbox import Mailbox, Message
 from orchestrator.agents.model import Earlier
 from orchestrator.agents.results import AgentResult
 from orchestrator.agents.structured import AnswerShape, answer_shape, any_answer
+from orchestrator.authority.ledger import Cell
 from orchestrator.core.errors import ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.sessions.agents import Subagent, shape_of, stopped
+from orchestrator.sessions.agents import Subagent, agent_cell, shape_of, stopped
 from orchestrator.sessions.records import AgentRecord, AgentRecords, TaskRecord
 from orchestrator.sessions.tasks import Task, TaskOrder
 
@@ -63,11 +65,17 @@ class PersistentSubagent(Subagent):
     _queue: deque[Task[Any]] = field(default_factory=deque[Task[Any]], init=False)
     _mail: Mailbox = field(default_factory=Mailbox, init=False)
     _number: int = field(default=0, init=False)
+    _task_cell: Cell | None = field(default=None, init=False)
 
     @property
     def state(self) -> AgentState:
         """How far it is."""
         return self._state
+
+    @property
+    def acting(self) -> Cell:
+        """What it acts under now: the task that it is at, which can be stopped alone."""
+        return self.cell if self._task_cell is None else self._task_cell
 
     @property
     def tasks(self) -> tuple[Task[Any], ...]:
@@ -244,6 +252,9 @@ class PersistentSubagent(Subagent):
         given = self.meter.set_aside(self.meter.remaining(now), now)
         meter = Meter(given, started=now)
         result: AgentResult | None = None
+        # A cell for each task: to stop one is to take back what it and its children act under.
+        self._task_cell = cell = agent_cell(self.home.ledger, self.id, self.cell)
+        task.enter(partial(self._take_back, cell))
         try:
             task.step(TaskStep.BEGIN)
             result = await self.work(
@@ -251,7 +262,6 @@ class PersistentSubagent(Subagent):
                 meter=meter,
                 mail=self._mail,
                 history=self._history(),
-                on_scope=task.enter,
             )
         except Exception as error:  # noqa: BLE001 - whoever waits for the task is told
             task.break_off(error)
@@ -260,7 +270,12 @@ class PersistentSubagent(Subagent):
         finally:
             if result is None and not task.is_over:  # the session ends under it
                 self._settle(task, stopped(self.id))
+            self._task_cell = None
+            self.home.ledger.revoke(cell, DenyReason.AGENT_CLOSED)
             self.meter.give_back(given, meter)
+
+    def _take_back(self, cell: Cell) -> None:
+        self.home.ledger.revoke(cell, DenyReason.AGENT_CANCELLED)
 
     def _settle(self, task: Task[Any], result: AgentResult) -> None:
         """Note how a task ended; what only ended with its agent can be resumed."""

@@ -93,7 +93,7 @@ class Task(Generic[T]):
         self._state = state
         self._result: AgentResult | None = None
         self._fault: Exception | None = None
-        self._scope: anyio.CancelScope | None = None
+        self._take_back: Callable[[], None] | None = None
         self._ended = anyio.Event()
         self._listened = False
         self._attended = False
@@ -175,22 +175,20 @@ class Task(Generic[T]):
         if self._state is not before:
             self._on_change(self)
 
-    def enter(self, scope: anyio.CancelScope) -> None:
-        """Note what stops the run; stops it at once if the task is not to run any more."""
-        self._scope = scope
-        if self._state is not TaskState.RUNNING:
-            scope.cancel()
+    def enter(self, take_back: Callable[[], None]) -> None:
+        """Note what takes back the authority that it works under: that stops it, and all below it."""
+        self._take_back = take_back
 
     def settle(self, result: AgentResult) -> None:
         """Note how the run ended. A task that was given up or interrupted stays so."""
-        self._scope = None
+        self._take_back = None
         self.step(_STEPS.get(result.status, TaskStep.FAIL))
         if self._state in TASK_ENDS:
             self._end(result)
 
     def suspend(self, result: AgentResult) -> None:
         """Note that its agent ended under it: it can be resumed by the agent's next incarnation."""
-        self._scope = None
+        self._take_back = None
         if self._state is not TaskState.INTERRUPTED:
             self.step(TaskStep.INTERRUPT)
         self._end(result)
@@ -205,7 +203,7 @@ class Task(Generic[T]):
 
     def break_off(self, fault: Exception) -> None:
         """Note a mistake of this program, which whoever waits for the task is told."""
-        self._scope = None
+        self._take_back = None
         self._fault = fault
         self.step(TaskStep.FAIL)
         self._end(None)
@@ -240,8 +238,8 @@ class Task(Generic[T]):
         self._desk.tell()
 
     def _stop(self) -> None:
-        if self._scope is not None:
-            self._scope.cancel()
+        if self._take_back is not None:
+            self._take_back()
 
 
 def _cancelled(agent: AgentId) -> AgentResult:

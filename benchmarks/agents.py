@@ -1,0 +1,349 @@
+"""What subagents cost: fresh ones with one call each, parked ones, ten thousand at once, and search.
+
+Peers are measured in the same run where they are installed: pydantic-ai here. Compare only within one
+run; CPU time and memory are this process's, measured in processes of their own.
+
+python benchmarks/agents.py [--quick] [--rows NAME …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import policies
+from mcp_client.testing import ScriptedServer
+from orchestrator import AgentTask, Call, recipe
+from orchestrator.broker.builtins import list_capabilities
+from orchestrator.catalog.search import Entry, SearchIndex
+from orchestrator.core.documents import read_json
+from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.sessions.approvals import Origin
+from orchestrator.sessions.configuration import ServersSource, read_servers
+from orchestrator.sessions.parent import ParentSession
+from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
+from orchestrator.telemetry.null import NO_TELEMETRY
+
+POLICY = 'policy bench v1 { permit "all" call on any server/* }'
+PARALLEL = 16
+
+
+class Unrecorded:
+    """An audit sink that keeps nothing."""
+
+    def append(self, kind: str, fields: object) -> None:
+        """Forget one record."""
+
+    def flush(self) -> None:
+        """Have nothing to hand on."""
+
+
+def one_call(task: AgentTask) -> Generator[object, object, object]:
+    """One call, and its text as the answer."""
+    got = yield Call("echo", "ok")
+    return got is not None
+
+
+def parked(task: AgentTask) -> Generator[object, object, object]:
+    """One call that is never answered."""
+    yield Call("echo", "wait")
+
+
+async def session(stack: AsyncExitStack) -> tuple[ParentSession, ScriptedServer]:
+    """A session over a server in this process, with its tools admitted."""
+    server = ScriptedServer("echo")
+    server.add_tool("ok", lambda _: "ok")
+    server.add_tool("wait", None)
+    document = read_json(json.dumps({"mcpServers": {"echo": {"command": "none"}}}), "bench.json")
+    here = Path.cwd()
+    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    made = ParentSession(
+        servers=read_servers(document, source).entries,
+        policy=policies.load([policies.Source("bench.policy", POLICY)]),
+        limits=OrchestratorLimits(agents_max=20_000),
+        builtins=(list_capabilities,),
+        ports=SessionPorts(
+            clock=SystemClock(),
+            ids=RandomIds(),
+            approver=NobodyToAsk(),
+            audit=Unrecorded(),
+            telemetry=NO_TELEMETRY,
+            emit=lambda _: None,
+            digest_arguments=lambda data: str(len(data)),
+        ),
+        reach=lambda _: server,
+    )
+    await stack.enter_async_context(made.running())
+    for connection in made.servers.values():
+        assert connection.listing is not None
+        made.admit(connection.listing)
+    return made, server
+
+
+async def side_by_side(work: Callable[[int], Awaitable[None]], count: int) -> float:
+    """Do it so many times, PARALLEL at once; return how many a second of CPU."""
+    numbers = iter(range(count))
+
+    async def some() -> None:
+        for number in numbers:
+            await work(number)
+
+    started = time.process_time()
+    await asyncio.gather(*(some() for _ in range(PARALLEL)))
+    return count / (time.process_time() - started)
+
+
+async def fresh_ours(count: int) -> float:
+    """Fresh agents with one tool call each."""
+    async with AsyncExitStack() as stack:
+        made, _ = await session(stack)
+        model = recipe(one_call)
+
+        async def work(number: int) -> None:
+            result = await made.subagent(f"a{number}", role="worker", model=model).run("go")
+            assert result.answer is True
+
+        return await side_by_side(work, count)
+
+
+async def fresh_pydantic_ai(count: int) -> float:
+    """The same with pydantic-ai: a new agent with one tool, a scripted model, one call."""
+    from pydantic_ai import Agent
+    from pydantic_ai.models.test import TestModel
+
+    async def work(number: int) -> None:
+        agent = Agent(TestModel(), name=f"a{number}")
+
+        @agent.tool_plain
+        async def ok() -> str:
+            return "ok"
+
+        await agent.run("go")
+
+    return await side_by_side(work, count)
+
+
+async def parked_ours(count: int) -> float:
+    """Bytes of a thousand agents that wait for a call, one task each."""
+    async with AsyncExitStack() as stack:
+        made, server = await session(stack)
+        model = recipe(parked)
+        await made.subagent("first", role="worker", model=model).start("x")
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(count):
+            await made.subagent(f"a{number}", role="worker", model=model).start("go")
+        while len(server.held) < count + 1:  # noqa: ASYNC110 - counted elsewhere
+            await asyncio.sleep(0)
+        gc.collect()
+        used = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        made.close()
+        return used * 1000 / count
+
+
+async def parked_pydantic_ai(count: int) -> float:
+    """The same with pydantic-ai."""
+    from pydantic_ai import Agent
+    from pydantic_ai.models.test import TestModel
+
+    never = asyncio.Event()
+    waiting: list[int] = []
+
+    async def one(number: int) -> None:
+        agent = Agent(TestModel(), name=f"a{number}")
+
+        @agent.tool_plain
+        async def ok() -> str:
+            waiting.append(number)
+            await never.wait()
+            return "ok"
+
+        await agent.run("go")
+
+    first = asyncio.create_task(one(-1))
+    while not waiting:  # noqa: ASYNC110 - counted elsewhere
+        await asyncio.sleep(0)
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    tasks = [asyncio.create_task(one(number)) for number in range(count)]
+    while len(waiting) < count + 1:  # noqa: ASYNC110 - counted elsewhere
+        await asyncio.sleep(0)
+    gc.collect()
+    used = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    for task in (first, *tasks):
+        task.cancel()
+    await asyncio.gather(first, *tasks, return_exceptions=True)
+    return used * 1000 / count
+
+
+async def many_ours(count: int) -> float:
+    """Milliseconds of the one act that closes so many live agents, each in a call."""
+    async with AsyncExitStack() as stack:
+        made, server = await session(stack)
+        model = recipe(parked)
+        tasks = [
+            await made.subagent(f"a{number}", role="worker", model=model).start("go")
+            for number in range(count)
+        ]
+        while len(server.held) < count:  # noqa: ASYNC110 - counted elsewhere
+            await asyncio.sleep(0)
+        assert len(made.agents) == count
+        started = time.process_time()
+        made.close()
+        took = time.process_time() - started
+        assert not made.agents
+        for task in tasks:
+            await task.wait()
+        return took * 1000
+
+
+def search_ours(count: int) -> float:
+    """Milliseconds of the median search over so many tools, within half of them."""
+    chance = random.Random(1)
+    verbs = [
+        "get",
+        "list",
+        "create",
+        "delete",
+        "update",
+        "search",
+        "read",
+        "write",
+        "send",
+        "move",
+        "run",
+        "close",
+        "export",
+    ]
+    things = [
+        "file",
+        "issue",
+        "branch",
+        "user",
+        "team",
+        "channel",
+        "event",
+        "order",
+        "ticket",
+        "page",
+        "table",
+        "query",
+        "alert",
+    ]
+    words = [
+        "open",
+        "recent",
+        "draft",
+        "shared",
+        "public",
+        "failed",
+        "pending",
+        "archived",
+        "private",
+        "running",
+        "closed",
+    ]
+    extra = [
+        "returns",
+        "the",
+        "matching",
+        "items",
+        "as",
+        "text",
+        "with",
+        "filters",
+        "and",
+        "pages",
+        "sorted",
+        "by",
+        "date",
+    ]
+    entries = [
+        Entry(
+            (f"s{number % 200}", f"{number}"),
+            f"{chance.choice(verbs)}_{chance.choice(words)}_{chance.choice(things)}",
+            " ".join(chance.choices(extra, k=12) + chance.choices(things, k=3)),
+        )
+        for number in range(count)
+    ]
+    index: SearchIndex[tuple[str, str]] = SearchIndex()
+    index.update(entries)
+    among = index.numbers(entry.key for entry in entries[::2])
+    times: list[float] = []
+    for _ in range(400):
+        query = " ".join((chance.choice(verbs), chance.choice(words), chance.choice(things)))
+        started = time.perf_counter()
+        index.search(query, among=among, count=6)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times) * 1000
+
+
+ROWS = {
+    "fresh": (
+        "agents/s of CPU, one call each",
+        {"remit": fresh_ours, "pydantic-ai": fresh_pydantic_ai},
+        2_000,
+    ),
+    "parked": (
+        "bytes per 1,000 parked agents",
+        {"remit": parked_ours, "pydantic-ai": parked_pydantic_ai},
+        500,
+    ),
+    "many": ("ms CPU to close 10,000 live agents", {"remit": many_ours}, 10_000),
+    "search": ("ms p50 over 10,000 tools", {"remit": search_ours}, 10_000),
+}
+
+
+def measure(row: str, client: str, count: int) -> float:
+    """Measure one cell in this process."""
+    work = ROWS[row][1][client]
+    result = work(count)
+    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+
+
+def main() -> None:
+    """Measure each cell in a process of its own, rounds in turn, and print medians."""
+    parser = argparse.ArgumentParser(description="What subagents cost.")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, one round")
+    parser.add_argument("--rows", nargs="*", default=list(ROWS), choices=list(ROWS))
+    parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.cell:
+        row, client, count = asked.cell
+        print(measure(row, client, int(count)))
+        return
+    for row in asked.rows:
+        title, clients, count = ROWS[row]
+        count = count // 10 if asked.quick else count
+        figures: dict[str, list[float]] = {client: [] for client in clients}
+        for _ in range(1 if asked.quick else 3):
+            for client in clients:
+                command = [sys.executable, __file__, "--cell", row, client, str(count)]
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=300, check=False
+                )
+                if done.returncode == 0:
+                    figures[client].append(float(done.stdout))
+                else:
+                    print(f"{client} cannot be measured: {done.stderr.strip().splitlines()[-1:]}")
+        told = "  ".join(f"{c} {statistics.median(v):,.2f}" for c, v in figures.items() if v)
+        print(f"{row:8} {title}: {told}")
+
+
+if __name__ == "__main__":
+    main()
