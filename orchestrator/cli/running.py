@@ -120,7 +120,7 @@ def carry_out(job: Job) -> ExitCode:
     run = RunId(time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3))
     out = output_folder(job.out or paths.run(run).out, projects=(job.project,))
     # Before anything is made: what is misspelt leaves no trace.
-    pipeline = _load(job, out)
+    pipeline = _load(job, out, paths)
     if job.dry_run:
         return _show(job, anyio.run(_plan, job, pipeline, paths, run))
     own = paths.new_run(run)
@@ -142,13 +142,13 @@ def _go_on(job: Job, earlier: TakenUp, paths: StatePaths) -> ExitCode:
             model=kept.model,
         )
         out = output_folder(kept.out, projects=(job.project,))
-        pipeline = _load(job, out)
+        pipeline = _load(job, out, paths)
         resume = kept.resume(pipeline, earlier)
         place = _Place(earlier.run, own.next_log, out, kept.checkpoint, resume)
         return _to_the_end(job, pipeline, paths, place)
 
 
-def _load(job: Job, out: Path) -> Pipeline:
+def _load(job: Job, out: Path, paths: StatePaths) -> Pipeline:
     pipeline = Pipeline.load(
         PipelineRequest(
             path=job.path,
@@ -161,6 +161,7 @@ def _load(job: Job, out: Path) -> Pipeline:
             home=Path.home(),
             allow_variables=frozenset(job.allow_variables),
             model=job.model,
+            profile=paths.config / "mcp.json",
         )
     )
     for warning in pipeline.warnings:

@@ -86,18 +86,27 @@ def whole_line(text: str) -> str:
 def wrapped(line: str, *, columns: int, indent: str) -> tuple[str, ...]:
     """Return one line in pieces of at most `columns`; each but the first begins with `indent`.
 
+    It is folded behind a space where one stands in the second half of a piece, else where it is full.
+
     A terminal's own folding has no indent: what stands in a line could then pass for the next one.
     """
     pieces: list[str] = []
     piece, used = "", 0
     for char in line:
-        wide = 2 if east_asian_width(char) in ("W", "F") else 1
+        wide = _columns(char)
         if used + wide > columns and piece.strip():
-            pieces.append(piece)
-            piece, used = indent, len(indent)
+            space = piece.rfind(" ") + 1
+            at = space if space > max(columns // 2, len(indent)) else len(piece)
+            pieces.append(piece[:at])
+            piece = indent + piece[at:]
+            used = len(indent) + sum(map(_columns, piece[len(indent) :]))
         piece += char
         used += wide
     return (*pieces, piece)
+
+
+def _columns(char: str) -> int:
+    return 2 if east_asian_width(char) in ("W", "F") else 1
 
 
 def _replacements(text: str, *, reveal: bool) -> dict[int, str]:

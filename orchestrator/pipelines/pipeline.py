@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from orchestrator.agents.recipe import RecipeSource
 from orchestrator.agents.resolve import check_model_name, resolve_model
 from orchestrator.catalog.listing import Catalog
 from orchestrator.core.capability import BUILTIN_SERVER
-from orchestrator.core.documents import read_json
+from orchestrator.core.documents import canonical_digest, read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import IdSource
 from orchestrator.pipelines.checking import (
@@ -27,13 +27,14 @@ from orchestrator.pipelines.files import ProjectFile
 from orchestrator.pipelines.inputs import bind_inputs
 from orchestrator.pipelines.loading import load_pipeline
 from orchestrator.pipelines.spec import InputSpec, InputType, InputValue, PipelineSpec
-from orchestrator.sessions.approvals import Item, Origin
-from orchestrator.sessions.configuration import ServersSource, read_servers
+from orchestrator.sessions.approvals import Item, ItemKind, Origin
+from orchestrator.sessions.configuration import ServersSource, load_servers, read_servers
 from orchestrator.sessions.entries import (
     ConfigWarning,
     EntryState,
     ServerEntry,
     ServersFile,
+    merge_servers,
     refuse_isolation,
     server_item,
 )
@@ -62,6 +63,7 @@ class PipelineRequest:
         home: what `${userHome}` stands for.
         allow_variables: the variables that a project's servers file may see.
         model: takes the place of every agent's model, if not empty.
+        profile: the user's own servers file, which need not exist; None leaves it out of account.
     """
 
     path: Path
@@ -74,6 +76,7 @@ class PipelineRequest:
     inputs: Mapping[str, str]
     allow_variables: frozenset[str] = frozenset()
     model: str = ""
+    profile: Path | None = None
 
     @property
     def projects(self) -> tuple[Path, ...]:
@@ -142,7 +145,23 @@ class Pipeline:
         return (
             *pipeline_items(self.spec, self.origin),
             *(server_item(entry) for entry in self.servers),
+            *self._lent(),
         )
+
+    def _lent(self) -> Iterator[Item]:
+        """Yield the user's own servers that a project's agents would use: that is for the user to say."""
+        for entry in self.servers:
+            if entry.origin is Origin.PROFILE and self.origin is Origin.PROJECT:
+                yield Item(
+                    name=entry.name,
+                    kind=ItemKind.SERVER,
+                    digest=canonical_digest(["lent", entry.digest, self.spec.file.digest]),
+                    origin=Origin.PROJECT,
+                    description_lines=(
+                        "your own server, from your profile",
+                        "this pipeline's agents would use it, under the project's policy",
+                    ),
+                )
 
     def models(self, ids: IdSource) -> Mapping[str, Model]:
         """Return each agent's model by the agent's name. Runs the code of recipes: approve first.
@@ -236,8 +255,7 @@ def _refuse_other_out(item: InputSpec) -> None:
 def _servers(
     spec: PipelineSpec, request: PipelineRequest, values: Mapping[str, InputValue]
 ) -> ServersFile:
-    if spec.servers is None:
-        return ServersFile()
+    """Return the profile's servers and the pipeline's; the profile has a label first (S-20)."""
     out = values.get(OUT_INPUT)
     source = ServersSource(
         origin=request.origin,
@@ -247,13 +265,23 @@ def _servers(
         allow_variables=request.allow_variables,
         out=str(request.out if out is None else out),
     )
-    return read_servers(read_json(spec.servers.content, str(spec.servers.path)), source)
+    own = (
+        ServersFile()
+        if spec.servers is None
+        else read_servers(read_json(spec.servers.content, str(spec.servers.path)), source)
+    )
+    profile = request.profile
+    if request.origin is not Origin.PROJECT or profile is None or not profile.exists():
+        return own
+    return merge_servers(load_servers(profile, replace(source, origin=Origin.PROFILE)), own)
 
 
 def _needed(spec: PipelineSpec, file: ServersFile) -> tuple[ServerEntry, ...]:
     """Return the servers that an agent could be granted; the others are not even started.
 
-    Raises the problem of a server that a grant names and that cannot be used.
+    A server of the profile has to be named by a grant, and then no agent may be without one: what a
+    project does not name, it cannot reach. Raises the problem of a server that a grant names and
+    that cannot be used.
     """
     named = {entry.server for agent in spec.agents if agent.grant for entry in agent.grant.entries}
     anything = any(agent.grant is None for agent in spec.agents)
@@ -261,10 +289,27 @@ def _needed(spec: PipelineSpec, file: ServersFile) -> tuple[ServerEntry, ...]:
     for entry in file.entries:
         if entry.name in named and entry.problem is not None:
             raise entry.problem
+        if entry.origin is Origin.PROFILE:
+            if entry.name not in named:
+                continue
+            _refuse_open(spec, entry)
         refuse_isolation(entry)
         if entry.state is EntryState.READY and (anything or entry.name in named):
             needed.append(entry)
     return tuple(needed)
+
+
+def _refuse_open(spec: PipelineSpec, entry: ServerEntry) -> None:
+    """Raise ConfigError if an agent without a grant could reach a server of the user's own."""
+    for agent in spec.agents:
+        if agent.grant is None:
+            raise ConfigError(
+                f"agent {agent.name!r} has no grant, and could reach your own server {entry.name}",
+                code="E-PIPELINE-GRANT",
+                why="a server of the profile is for the agents that name it",
+                fix=f"give {agent.name} a grant, or the pipeline one at the top",
+                where=agent.where,
+            )
 
 
 def _policy(

@@ -103,16 +103,16 @@ class Item:
         """The option that approves it, quoted for a shell: a name may be a project's own."""
         return f"{APPROVE_FLAG} {shlex.quote(f'{whole_line(self.name)}@{self.digest}')}"
 
-    def shown(self) -> tuple[str, ...]:
+    def shown(self, columns: int = _COLUMNS) -> tuple[str, ...]:
         """Return the lines for a person: all of it, with hidden characters written out.
 
-        Long lines are folded and never cut, since what is not shown would be approved as well.
+        Lines longer than `columns` are folded and never cut, since what is not shown would be approved as well.
         """
         title = f"{self.kind.value} {whole_line(self.name)}"
-        lines = [*wrapped(title, columns=_COLUMNS, indent=" " * 6)]
+        lines = [*wrapped(title, columns=columns, indent=" " * 6)]
         for line in self.description_lines:
             indent = f"  {_BAR}  " if line.startswith(_BAR) else " " * 6
-            lines += wrapped(f"  {whole_line(line)}", columns=_COLUMNS, indent=indent)
+            lines += wrapped(f"  {whole_line(line)}", columns=columns, indent=indent)
         return tuple(lines)
 
 

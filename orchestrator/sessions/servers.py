@@ -391,7 +391,9 @@ def _explain(name: ServerName, state: ServerState, error: Exception) -> RemitErr
     stage = error.stage
     code = f"E-SERVER-{stage.upper() or 'FAILED'}"
     status = error.exit_status if isinstance(error, ServerGoneError) else None
-    ending = f" (exit status {status})" if status is not None else ""
+    told = f"status {status}"
+    # a transport may have said it already
+    ending = f" (exit {told})" if status is not None and told not in str(error) else ""
     tail = error.stderr_tail if isinstance(error, ServerGoneError) else ""
     verb = "was lost" if state is ServerState.LOST else "could not be connected"
     return ServerFailedError(

@@ -50,6 +50,8 @@ _SETTLE_SECONDS: Final = 1.5
 _WITHDRAWN_SECONDS: Final = 10.0
 """How long a withdrawn question may still be on somebody's mind."""
 _COLUMNS: Final = 78
+_COLUMNS_MIN: Final = 40
+_COLUMNS_MAX: Final = 160
 _NOT_YET: Final = "not approved yet; a yes is kept until something of it changes:"
 _WITHDRAWN: Final = "\n(this question is withdrawn: it needs no answer any more)\n"
 _SETTLING: Final = "(the last question was withdrawn; wait a moment, this is another one)\n"
@@ -96,7 +98,7 @@ class TerminalApprover:
 
         Raises RemitError if they are too long for a terminal and cannot be kept in a file.
         """
-        shown = [item.shown() for item in items]
+        shown = [item.shown(self._columns()) for item in items]
         lines = [line for part in shown for line in part]
         question = "approve, as shown?"
         if self._keep is not None and len(lines) > ITEM_LINES_MAX:
@@ -147,6 +149,14 @@ class TerminalApprover:
                     if not answered:
                         self._withdraw()
             return answer
+
+    def _columns(self) -> int:
+        """Return how wide the terminal is, within what can still be read."""
+        try:
+            columns = os.get_terminal_size(self._questions.fileno()).columns
+        except (OSError, ValueError):
+            return _COLUMNS
+        return min(max(columns - 2, _COLUMNS_MIN), _COLUMNS_MAX)
 
     def _was_one_withdrawn(self) -> bool:
         at = self._withdrawn_at

@@ -290,7 +290,7 @@ class StdioTransport:
             self._stderr_readable()
         status = None if self._process is None else self._process.exit_status
         return ServerGoneError(
-            what if status is None else f"{what} with status {status}",
+            what if status is None else f"{what} with exit status {status}",
             server=self._server,
             exit_status=status,
             stderr_tail=self.stderr_tail,

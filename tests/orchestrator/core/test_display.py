@@ -156,5 +156,9 @@ def test_a_folded_line_holds_everything_and_its_pieces_are_indented(text: str, c
     assert all(len(piece) <= columns or not piece[:-1].strip() for piece in (first, *others))
 
 
+def test_a_long_line_is_folded_behind_a_word() -> None:
+    assert wrapped("one two three four", columns=12, indent="  ") == ("one two ", "  three four")
+
+
 def test_wide_letters_count_twice() -> None:
     assert wrapped("你" * 6, columns=8, indent="  ") == ("你" * 4, "  你你")
