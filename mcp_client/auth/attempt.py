@@ -38,6 +38,7 @@ from mcp_client.auth.requests import (
 from mcp_client.auth.settings import AuthorizationStep, AuthSettings
 from mcp_client.auth.store import Kept
 from mcp_client.protocol.http.errors import AuthorizationRequiredError
+from mcp_client.protocol.urls import WebAddress, read_address
 
 __all__ = ["Attempts"]
 
@@ -178,7 +179,7 @@ class Attempts:
     # --------------------------------------------------------------------------------- steps
 
     async def _identified(self, flow: Flow, known: ClientIdentity | None) -> Flow:
-        redirect = _NOWHERE if self.step is None else self.step.redirect_uri
+        redirect = _NOWHERE if self.step is None else self._checked(self.step.redirect_uri)
         if known is not None and not known.may_redirect_to(redirect):
             known = None  # the listener is another one than that which was registered
         chosen = choose_client(
@@ -189,6 +190,13 @@ class Attempts:
             chosen = read_registration(answer, flow.known_server, self._limits)
             chosen = replace(chosen, redirect_uri=redirect)
         return flow.client_known(chosen)
+
+    def _checked(self, redirect: str) -> str:
+        """Return where the browser is sent back to: this machine, or https (OAuth 2.1, 8.4)."""
+        found = read_address(redirect, chars_max=self._limits.url_chars_max)
+        if not isinstance(found, WebAddress):
+            raise AuthorizationFailedError(AuthFault.URL, "a redirect leads elsewhere")
+        return redirect
 
     async def _agreed(self, flow: Flow) -> Flow:
         """Have the person, or the identity provider, say yes where somebody has to."""

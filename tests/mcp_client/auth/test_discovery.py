@@ -179,6 +179,7 @@ def test_special_addresses_are_not_public(address: str):
         ("https://mcp.example/team/mcp?x=1", False),
         ("http://mcp.example/team/mcp", False),
         ("https://evil.example/team/mcp", False),
+        ("https://[mcp.example", False),
     ],
 )
 def test_a_resource_covers_a_url_at_or_below_it(resource: str, *, covers: bool):
@@ -212,6 +213,13 @@ def test_a_resource_without_a_readable_list_of_servers_is_refused(servers: objec
         read_resource({"resource": URL, "authorization_servers": servers}, URL, RULES)
 
     assert fault(caught) is AuthFault.DOCUMENT
+
+
+def test_an_issuer_with_a_query_is_refused():
+    with pytest.raises(AuthorizationFailedError) as caught:
+        read_resource({"resource": URL, "authorization_servers": [f"{ISSUER}?t=1"]}, URL, RULES)
+
+    assert fault(caught) is AuthFault.URL
 
 
 def test_a_servers_metadata_is_read():

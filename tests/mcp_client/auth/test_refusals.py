@@ -13,12 +13,15 @@ import anyio
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from mcp_client import UNGUARDED, AuthorizationRequiredError, HttpSpec, McpError
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.registration import ClientSettings
 from mcp_client.auth.settings import AuthSettings
+from mcp_client.auth.store import MemoryTokenStore
+from mcp_client.client.authorizing import connect_authorized
 from tests.mcp_client.auth.kit import authorizing, print_table, turned_away
-from tests.servers.oauth.running import REDIRECT, OAuthWorld, oauth_world
+from tests.servers.oauth.running import REDIRECT, Browser as Yes, OAuthWorld, oauth_world
 
 LIMITS = AuthLimits(request_seconds_max=0.5, poll_seconds=0.01)
 Arrange = Callable[[OAuthWorld], None]
@@ -410,3 +413,58 @@ async def test_it_is_refused_before_it_can_do_harm(
     assert not any(seen.authorization for seen in (*world.resource_log, *world.issuer_log))
     reached = "token endpoint" if attack.granted else "browser" if attack.asked else "metadata"
     table[attack.what] = f"{attack.fault.name:22} reached: {reached}"
+
+
+def always(status: int, header: str) -> Callable[[], Response]:
+    return lambda: Response(status_code=status, headers={"WWW-Authenticate": header})
+
+
+FOR_EVER = [
+    ("401 for ever", always(401, "Bearer"), AuthorizationRequiredError, 1),
+    (
+        "403 for ever, for want of a scope",
+        always(403, 'Bearer error="insufficient_scope", scope="write"'),
+        AuthorizationRequiredError,
+        1,
+    ),
+    ("403 for ever", always(403, "Bearer"), AuthorizationRequiredError, 0),
+    (
+        "a redirect of a request that carries a token",
+        lambda: RedirectResponse("http://127.0.0.1:2/elsewhere", 307),
+        McpError,
+        0,
+    ),
+]
+
+
+@pytest.mark.requirement("A-1")
+@pytest.mark.requirement("A-24")
+@pytest.mark.parametrize(
+    ("what", "reply", "kind", "asked"),
+    FOR_EVER,
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+async def test_a_server_that_is_never_content_is_not_asked_for_ever(
+    world: OAuthWorld,
+    table: dict[str, str],
+    what: str,
+    reply: Callable[[], Response],
+    kind: type[McpError],
+    asked: int,
+):
+    world.reset()
+    world.resource_knobs.replies["/mcp"] = reply
+    browser = Yes()
+    with anyio.fail_after(5), pytest.raises(kind) as caught:
+        async with connect_authorized(
+            HttpSpec(name="s", url=world.url),
+            guard=UNGUARDED,
+            settings=AuthSettings(),
+            store=MemoryTokenStore(),
+            step=browser,
+        ):
+            pass
+
+    assert len(browser.visited) == asked
+    assert len(world.calls("initialize")) == asked + 1
+    table[what] = f"{type(caught.value).__name__:22} requests: {asked + 1}"
