@@ -15,7 +15,7 @@ from policies import Effect, Operation, PolicySet, Principal, Resource, Verdict
 from policies.limits import PolicyLimits
 from policies.patterns import Matcher, NamePattern, matcher_of, parse_uri_pattern
 
-__all__ = ["Ancestor", "Grant", "Offer", "attenuate"]
+__all__ = ["Ancestor", "Grant", "Offer", "attenuate", "still_delegable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,24 @@ def attenuate(
                     login=offer.login,
                 )
             )
-    return CapabilityTable(principal=principal, policy=policy, capabilities=capabilities, rows=rows)
+    return CapabilityTable(
+        principal=principal,
+        policy=policy,
+        capabilities=capabilities,
+        rows=rows,
+        above=tuple(ancestor.principal for ancestor in above),
+    )
+
+
+def still_delegable(policy: PolicySet, above: Iterable[Principal], ref: CapabilityRef) -> bool:
+    """Tell whether all agents above may still hand something on, under another policy (I6).
+
+    What an agent could not hand on today its children do not keep from yesterday.
+    """
+    resource = Resource(ref.server, ref.kind.value, ref.name)
+    return all(
+        _delegable(policy.verdict(principal, Operation.DELEGATE, resource)) for principal in above
+    )
 
 
 def _named(ref: CapabilityRef, entries: Iterable[str]) -> bool:

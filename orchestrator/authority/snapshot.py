@@ -87,9 +87,12 @@ class TableDiff:
 
 
 class CapabilityTable:
-    """What one role under one grant may reach. Immutable; shared by all agents of that grant."""
+    """What one role under one grant may reach. Immutable; shared by all agents of that grant.
 
-    __slots__ = ("_by_name", "digest", "policy", "principal", "rows", "specs")
+    `above` are the agents that could hand it on, from the session down.
+    """
+
+    __slots__ = ("_by_name", "above", "digest", "policy", "principal", "rows", "specs")
 
     def __init__(
         self,
@@ -98,7 +101,9 @@ class CapabilityTable:
         policy: PolicySet,
         capabilities: Iterable[Capability],
         rows: Iterable[Row],
+        above: tuple[Principal, ...] = (),
     ) -> None:
+        self.above = above
         self.principal = principal
         self.policy = policy
         self._by_name = MappingProxyType(
@@ -125,6 +130,7 @@ class CapabilityTable:
             policy=self.policy,
             capabilities=[item for item in self._by_name.values() if keep(item.ref)],
             rows=[row if keep(row.ref) else replace(row, granted=False) for row in self.rows],
+            above=self.above,
         )
 
     def diff(self, earlier: CapabilityTable) -> TableDiff:

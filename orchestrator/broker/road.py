@@ -10,6 +10,7 @@ from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import SessionLostError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.surfaces.results import read_content
+from orchestrator.authority.admission import still_delegable
 from orchestrator.authority.gate import Gate, Permit
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
@@ -213,6 +214,8 @@ class Broker:
         decision = verdict.decide(Context(values))
         if current:
             return decision
+        if not still_delegable(self._policy, snapshot.table.above, capability.ref):
+            return Decision(effect=Effect.FORBID)
         present = self._policy.decide(_question(snapshot, capability, values))
         return max(decision, present, key=lambda item: _STRICTNESS[item.effect])
 

@@ -140,7 +140,8 @@ REPLACED: Final = Way(
 )
 DISABLED: Final = Way(lambda session: session.disable_server(FILES), DenyReason.SERVER_DISABLED)
 RELOADED: Final = Way(
-    lambda session: session.reload([entry(FILES, args=["--another"])]).revocations[0],
+    # to an entry that cannot be used: nothing is started in its place
+    lambda session: session.reload([entry(FILES, args=["${MISSING}"])]).revocations[0],
     DenyReason.CONFIGURATION_RELOADED,
 )
 HARD: Final = Way(

@@ -465,3 +465,44 @@ async def test_taking_back_waits_for_no_disk_and_no_wire(way: Way) -> None:
             assert stage.audit.fields("revoked")[-1]["reason"] == way.reason.value
             assert (await call.refused()).reason is way.reason
             stage.audit.full = False
+
+
+# ------------------------------------------------------------------------ what is handed on, later
+
+HANDED_ON = """
+policy p v1 {
+  permit "all" call on any server/*
+  permit "hand on" delegate on any server/*
+}
+"""
+
+
+@pytest.mark.requirement("I6")
+async def test_what_a_parent_may_not_hand_on_any_more_its_children_lose() -> None:
+    async with staged(HANDED_ON) as stage:
+        parent = stage.agent()
+        child = stage.agent("child", parent=parent)
+        grandchild = stage.agent("below", parent=child)
+        await grandchild.view.call(wish("files/ok"))
+
+        stage.session.replace_policy(policy_of(OPEN))  # it permits every call, and no handing on
+
+        for view in (child.view, grandchild.view):
+            assert (await refusal(view, "files/ok")).reason is DenyReason.NO_PERMIT
+        assert (await parent.view.call(wish("files/ok"))).text == "ok"
+
+
+@pytest.mark.requirement("I26")
+async def test_a_call_that_is_given_up_while_it_waits_leaves_nothing_and_leaves_nothing_behind() -> (
+    None
+):
+    async with staged() as stage:
+        before = sent_bytes(stage.files)
+        stage.files.wire.block()
+        async with calling(stage.agent().view, "files/read"):
+            await stage.queued()
+        stage.files.wire.unblock()
+
+        assert await stage.settled() == []
+        assert sent_bytes(stage.files) > before  # the last call of `settled`
+        assert (await stage.session.close()).stopped == 0
