@@ -37,7 +37,7 @@ from tests.docs.pages import PAGES, Block, blocks, commands
 
 REFERENCE: Final = ROOT / "docs" / "reference"
 ALL: Final = tuple(block for page in PAGES for block in blocks(page))
-LANGUAGES: Final = {"toml", "policy", "json", "python", "console", "sh", "text"}
+LANGUAGES: Final = {"toml", "policy", "json", "python", "console", "sh", "text", "markdown"}
 RECIPE: Final = re.compile(r"^def (\w+)\(task(?:: AgentTask)?\):", re.MULTILINE)
 
 
