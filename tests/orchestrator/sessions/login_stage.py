@@ -16,6 +16,7 @@ from orchestrator import Grant, OneOffSubagent, ParentSession
 from orchestrator.core.documents import read_json
 from orchestrator.core.ids import ServerName
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.ports import Telemetry
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import ServerEntry
@@ -70,10 +71,13 @@ async def login_stage(
     step: AuthorizationStep | None = None,
     limits: OrchestratorLimits | None = None,
     seconds: float = 10,
+    telemetry: Telemetry = NO_TELEMETRY,
+    events: list[object] | None = None,
     **more: object,
 ) -> AsyncGenerator[LoginStage]:
     """Run a session over the server at `url`; what it offers counts as shown."""
     audit = Shelf()
+    told: list[object] = [] if events is None else events
     store = store or MemoryTokenStore()
     session = ParentSession(
         servers=(entry(url, **more),),
@@ -83,8 +87,8 @@ async def login_stage(
             ids=CountingIds(),
             approver=NobodyToAsk(),
             audit=audit,
-            telemetry=NO_TELEMETRY,
-            emit=lambda event: None,
+            telemetry=telemetry,
+            emit=told.append,
             digest_arguments=lambda data: "digest",
         ),
         limits=limits or OrchestratorLimits(),
@@ -94,4 +98,4 @@ async def login_stage(
     with anyio.fail_after(seconds):
         async with session.running():
             admit_all(session)
-            yield LoginStage(session=session, store=store, audit=audit)
+            yield LoginStage(session=session, store=store, audit=audit, events=told)
