@@ -12,6 +12,7 @@ __all__ = ["AuthFault", "AuthorizationFailedError", "NeedsAuthorizationError"]
 class AuthFault(Enum):
     """What was wrong. The value says it in words."""
 
+    CALLBACK = "the address that the browser is to come back to cannot be listened at"
     CLIENT_UNKNOWN = "no client is registered, and none can be"
     DENIED = "the person or the authorization server said no"
     DOCUMENT = "a document of the server cannot be read"

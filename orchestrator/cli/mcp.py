@@ -1,4 +1,4 @@
-"""`remit mcp`: the configured servers and how they stand. Starts none of them, and shows no secret.
+"""`remit mcp`: the configured servers and how they stand. Starts none unasked, and shows no secret.
 
 Of an entry only its label, its state and its command's name are printed: arguments, variables and
 addresses may hold credentials, and so may what is wrong with them.
@@ -6,6 +6,7 @@ addresses may hold credentials, and so may what is wrong with them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ import click
 from orchestrator.cli.configured import configured_entries
 from orchestrator.cli.groups import Group
 from orchestrator.cli.mcp_import import import_servers
+from orchestrator.cli.mcp_login import login, logout
 from orchestrator.cli.mcp_pins import pins
 from orchestrator.cli.options import json_option, print_json, print_text
 from orchestrator.core.errors import ExitCode
@@ -21,6 +23,7 @@ from orchestrator.core.errors import ExitCode
 if TYPE_CHECKING:
     from orchestrator.sessions.approvals import ApprovalBook
     from orchestrator.sessions.configuration import ServerEntry
+    from orchestrator.sessions.state import StatePaths
 
 __all__ = ["list_servers", "mcp"]
 
@@ -36,6 +39,8 @@ def mcp() -> None:
 
 mcp.add_command(import_servers)
 mcp.add_command(pins)
+mcp.add_command(login)
+mcp.add_command(logout)
 
 
 @mcp.command("list", short_help="List the configured servers and how they stand.")
@@ -45,14 +50,20 @@ mcp.add_command(pins)
     type=click.Path(path_type=Path),
     help="The project's servers file; by default `.mcp.json` here, where there is one.",
 )
+@click.option("--connect", is_flag=True, help="Start or reach those that are approved.")
 @json_option
 @click.pass_context
-def list_servers(context: click.Context, servers: Path | None, as_json: bool) -> None:
-    """List the configured servers and how they stand. Starts none of them.
+def list_servers(
+    context: click.Context, servers: Path | None, connect: bool, as_json: bool
+) -> None:
+    """List the configured servers and how they stand. Starts none of them without --connect.
 
-    States: approved, pending, changed, rejected; config_error, unsupported, disabled.
+    States: approved, pending, changed, rejected; config_error, unsupported, disabled. Of those that
+    are reached: connected, needs_auth, failed, lost.
     """
     import os
+
+    import anyio
 
     from orchestrator.sessions.approvals import ApprovalStore
     from orchestrator.sessions.projects import project_of
@@ -61,7 +72,12 @@ def list_servers(context: click.Context, servers: Path | None, as_json: bool) ->
     paths = StatePaths.from_environment(os.environ)
     file = servers or Path(".mcp.json")
     book = ApprovalStore(paths.approvals).book(project_of(file).resolve())
-    rows = [_row(entry, book) for entry in configured_entries(servers)]
+    entries = configured_entries(servers)
+    rows = [_row(entry, book) for entry in entries]
+    if connect:
+        approved = {row["name"] for row in rows if row["state"] == "approved"}
+        reached = anyio.run(_reached, [each for each in entries if each.name in approved], paths)
+        rows = [{**row, **reached.get(row["name"], {})} for row in rows]
     if as_json:
         print_json({"servers": rows})
     elif rows:
@@ -98,6 +114,17 @@ def _state(entry: ServerEntry, book: ApprovalBook) -> str:
     if entry.state is not EntryState.READY:
         return entry.state.value
     return book.state(server_item(entry)).value
+
+
+async def _reached(
+    entries: Sequence[ServerEntry], paths: StatePaths
+) -> Mapping[str, Mapping[str, str]]:
+    """Reach these servers, and say of each how it stands."""
+    from orchestrator.sessions.credentials import credential_store
+    from orchestrator.sessions.logging_in import standings
+
+    found = await standings(entries, credential_store(paths).store)
+    return {item.name: {"state": item.state.value, "problem": item.problem} for item in found}
 
 
 def _program(entry: ServerEntry) -> str:

@@ -37,12 +37,15 @@ from orchestrator.pipelines.pipeline import Pipeline, PipelineRequest
 from orchestrator.pipelines.plan import Plan
 from orchestrator.pipelines.running import PipelineResult, SkippedAgent
 from orchestrator.sessions.approvals import ApprovalStore, Origin
+from orchestrator.sessions.credentials import login_ports
+from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.ports import RandomIds, SessionPorts, SystemClock
 from orchestrator.sessions.projects import output_folder
 from orchestrator.sessions.state import StatePaths, keep_shown
 from orchestrator.surfaces.consent import TerminalApprover
+from orchestrator.surfaces.login import LoopbackStep, browser_opener
 from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
 from orchestrator.surfaces.summary import RunSummary, summary_object, summary_text
 from orchestrator.telemetry.setup import configure_from_environment
@@ -256,6 +259,7 @@ def _pipeline_run(
                 emit=watched.emit,
                 digest_arguments=lambda arguments: digest_arguments(arguments, key),
             )
+            browser = _person_at_browser(progress) if person.interactive else None
             store = ApprovalStore(paths.approvals)
             book = store.book(job.project, job.approve)
 
@@ -277,11 +281,30 @@ def _pipeline_run(
                     ask_gate=gate_asker(person) if person.interactive else None,
                     limits=limits,
                     on_pinned=tell,
+                    logins=login_ports(paths, pipeline.servers, browser),
                 ),
                 watched,
             )
     finally:
         telemetry.shutdown()
+
+
+def _person_at_browser(progress: Progress) -> Callable[[ServerEntry], LoopbackStep]:
+    """Return who has the person at this terminal consent to what reaches further, while it runs."""
+
+    def tell(line: str) -> None:
+        with progress.paused():
+            print_text(line, to_stderr=True)
+
+    def step(entry: ServerEntry) -> LoopbackStep:
+        return LoopbackStep(
+            tell=tell,
+            open_url=browser_opener(),
+            registered=entry.login.redirect_uri,
+            port=entry.login.port,
+        )
+
+    return step
 
 
 def _show(job: Job, plan: Plan) -> ExitCode:

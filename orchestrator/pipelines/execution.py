@@ -28,6 +28,7 @@ from orchestrator.pipelines.steps import Steps
 from orchestrator.sessions.admitting import Pinned, admit_servers
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Item
 from orchestrator.sessions.consent import Confirm, settle
+from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.ports import SessionPorts
@@ -57,7 +58,8 @@ class PipelineRun:
 
     `keep_pins` is False for a plan: what was only looked at is not pinned. With a `checkpoint` what
     has ended and what was answered is kept, and is not done again by a later run with `resume`.
-    `ask_gate` asks a person at a gate; None where nobody can be asked.
+    `ask_gate` asks a person at a gate; None where nobody can be asked. `logins` are what servers that
+    want a login are reached with.
     """
 
     run: RunId
@@ -74,6 +76,7 @@ class PipelineRun:
     checkpoint: Checkpoint | None = None
     resume: Resume = NOTHING_KEPT
     ask_gate: AskGate | None = None
+    logins: LoginPorts | None = None
     models: Mapping[str, Model] = field(default_factory=dict[str, Model])
 
     async def to_the_end(self, on_session: Callable[[ParentSession], None]) -> PipelineResult:
@@ -126,6 +129,7 @@ class PipelineRun:
             ports=self.ports,
             limits=self.limits,
             builtins=self.builtins,
+            logins=self.logins,
         )
         async with parent.running():
             for connection in parent.servers.values():

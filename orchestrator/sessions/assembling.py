@@ -41,7 +41,10 @@ class Asking:
         project: Path,
         approve: Collection[str],
         confirm: consent.Confirm | None,
+        *,
+        logs_in: bool,
     ) -> None:
+        self.logs_in = logs_in
         self._store = store
         self._book = store.book(project, approve)
         self._confirm = confirm

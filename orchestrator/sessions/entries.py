@@ -127,9 +127,11 @@ class ServerEntry:
 
     @property
     def wants_login(self) -> bool:
-        """Whether it can be logged in to: at a URL, and without credentials of its own."""
-        return self.transport is not ServerTransport.STDIO and not any(
-            name.lower() == "authorization" for name in self.headers
+        """Whether it can be logged in to: at a URL, encrypted, and without credentials of its own."""
+        return (
+            self.transport is not ServerTransport.STDIO
+            and not in_the_clear(self.url)
+            and not any(name.lower() == "authorization" for name in self.headers)
         )
 
 

@@ -277,7 +277,8 @@ class ServerFleet:
             raise ConfigError(
                 f"server {name!r} has no login",
                 code="E-LOGIN-NONE",
-                why="it is started here, or its headers hold credentials of its own",
+                why="it is started here, its headers hold credentials of its own, or what is sent "
+                "to it is not encrypted",
             )
         return connection, connection.login
 

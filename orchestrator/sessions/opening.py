@@ -6,12 +6,13 @@ The same steps as `remit run`, in the same order. It asks nobody unless it is ha
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Self
 
+from mcp_client.auth.settings import AuthorizationStep
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.events import AgentEvent
 from orchestrator.agents.model import Model
@@ -27,7 +28,7 @@ from orchestrator.core.ports import Approver
 from orchestrator.sessions import consent, parent
 from orchestrator.sessions.admitting import admit_servers
 from orchestrator.sessions.agents import OneOffSubagent
-from orchestrator.sessions.approvals import ApprovalStore, Item, Origin
+from orchestrator.sessions.approvals import ApprovalStore, Origin
 from orchestrator.sessions.assembling import (
     Asking,
     check_offers,
@@ -38,6 +39,7 @@ from orchestrator.sessions.assembling import (
     session_ports,
 )
 from orchestrator.sessions.configuration import ServersSource, load_servers
+from orchestrator.sessions.credentials import login_ports
 from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_files, take_up
 from orchestrator.sessions.entries import (
     EntryState,
@@ -50,6 +52,7 @@ from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies
 from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.projects import output_folder, project_of
+from orchestrator.sessions.servers import ServerState
 from orchestrator.sessions.state import StatePaths
 from policies import ASK_ALL, PolicySet
 
@@ -110,6 +113,7 @@ class ParentSession(parent.ParentSession):
         allow_variables: Collection[str] = (),
         approver: Approver | None = None,
         confirm: consent.Confirm | None = None,
+        login: Callable[[ServerEntry], AuthorizationStep | None] | None = None,
         on_event: Callable[[AgentEvent], None] | None = None,
         audit: Path | str | None = None,
         out: Path | str | None = None,
@@ -134,6 +138,8 @@ class ParentSession(parent.ParentSession):
             allow_variables: variables of the environment that the servers file may use.
             approver: asks about calls that a rule asks about; without one such a call is refused.
             confirm: asks about what is not approved yet; a yes is kept.
+            login: returns who has a person consent to the login of a server, or None. With it a
+                server that wants a login is no error: it is `needs_auth` until `log_in`.
             on_event: is told what agents do; must not block and must not raise.
             audit: the audit log's file, which must not exist; by default that of a new run in the
                 state folder, where `remit audit` finds it.
@@ -155,11 +161,10 @@ class ParentSession(parent.ParentSession):
         clock = SystemClock()
         run = new_run(clock)
         folder = output_folder(paths.run(run).out if out is None else Path(out), projects=(root,))
-        source = _source(root, variables, allow_variables, folder)
-        entries = _entries(load_servers(Path(servers), source), only)
+        entries = _entries(_load(Path(servers), root, variables, allow_variables, folder), only)
         rules = _policy(policy, root, parameters or {})
         check_policy(rules.policy, dict.fromkeys((*labels_of(entries), BUILTIN_SERVER)), None)
-        asking = Asking(ApprovalStore(paths.approvals), root, approve, confirm)
+        asking = Asking(ApprovalStore(paths.approvals), root, approve, confirm, logs_in=bool(login))
         items = (*rules.items, *map(server_item, entries))
         files = find_files(root, paths.config)
         named = (*items, *(file.item for file in files))
@@ -180,11 +185,12 @@ class ParentSession(parent.ParentSession):
                 limits=limits,
                 prices=prices,
                 budget=budget,
+                logins=login_ports(paths, entries, login),
                 ports=session_ports(clock, run, log, digest, approver, on_event),
             )
             session.definitions = definitions
             keeper = PinKeeper(paths.pins, limits=limits)
-            async with _connected(session, entries, pins=keeper, settle=asking.settle, log=log):
+            async with _connected(session, entries, pins=keeper, asking=asking, log=log):
                 yield session
 
 
@@ -194,7 +200,7 @@ async def _connected(
     entries: Sequence[ServerEntry],
     *,
     pins: PinKeeper,
-    settle: Callable[[Sequence[Item]], Awaitable[None]],
+    asking: Asking,
     log: AuditLog,
 ) -> AsyncGenerator[None]:
     """Start the servers, check and admit what they offer, and record how it all ended."""
@@ -203,9 +209,9 @@ async def _connected(
     try:
         with ungrouped():
             async with session.running():
-                _refuse_failed(session)
+                _refuse_failed(session, may_log_in=asking.logs_in)
                 check_offers(session)
-                await admit_servers(session, entries, pins=pins, settle=settle, audit=log)
+                await admit_servers(session, entries, pins=pins, settle=asking.settle, audit=log)
                 yield
         status = "ok"
     finally:
@@ -234,10 +240,10 @@ def _entries(file: ServersFile, only: Collection[str] | None) -> tuple[ServerEnt
     return tuple(wanted)
 
 
-def _source(
-    project: Path, variables: Mapping[str, str], allowed: Collection[str], out: Path
-) -> ServersSource:
-    return ServersSource(
+def _load(
+    path: Path, project: Path, variables: Mapping[str, str], allowed: Collection[str], out: Path
+) -> ServersFile:
+    source = ServersSource(
         origin=Origin.PROJECT,
         project=project.resolve(),
         home=Path.home(),
@@ -245,6 +251,7 @@ def _source(
         allow_variables=frozenset(allowed),
         out=str(out),
     )
+    return load_servers(path, source)
 
 
 def _policy(
@@ -258,7 +265,8 @@ def _policy(
     return read_policies([Path(path) for path in paths], project=project, parameters=parameters)
 
 
-def _refuse_failed(session: parent.ParentSession) -> None:
+def _refuse_failed(session: parent.ParentSession, *, may_log_in: bool) -> None:
     for connection in session.servers.values():
-        if connection.error is not None:
+        waits = may_log_in and connection.state is ServerState.NEEDS_AUTH
+        if connection.error is not None and not waits:
             raise connection.error

@@ -16,7 +16,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from mcp_client.auth.errors import NeedsAuthorizationError
+from mcp_client.auth.errors import AuthorizationFailedError, NeedsAuthorizationError
 from mcp_client.client import Client, Host, HttpSpec, ServerSource, ServerSpec, connect
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.errors import McpError, ServerGoneError
@@ -400,7 +400,9 @@ def _explain(name: ServerName, state: ServerState, error: Exception) -> RemitErr
         f"server {name!r} {verb}: {error}{ending}",
         code=code,
         server=name,
-        fix="start its command by hand to see what it says, or look at `remit mcp list`",
+        fix=f"remit mcp login {name}, to try it again"
+        if isinstance(error, AuthorizationFailedError)
+        else "start its command by hand to see what it says, or look at `remit mcp list`",
         untrusted_detail=_last_lines(tail),
     )
 

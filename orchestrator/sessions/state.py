@@ -159,6 +159,11 @@ class StatePaths:
         return self.state / "pins.json"
 
     @property
+    def credentials(self) -> Path:
+        """The tokens of logins, where no keyring keeps them; with one, only its lock."""
+        return self.state / "credentials"
+
+    @property
     def audit_key(self) -> Path:
         """The key of the digests that stand in for arguments in audit logs. It seals no log."""
         return self.state / "audit.key"

@@ -21,6 +21,8 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
+
 __all__ = ["LoopbackStep", "PastedStep", "browser_opener"]
 
 HEAD_BYTES_MAX: Final = 16 * 1024
@@ -58,15 +60,15 @@ class _Place:
 
     @property
     def uri(self) -> str:
-        """The address. Raises OSError if its port is taken."""
+        """The address. Raises AuthorizationFailedError if its port is taken."""
         if self._socket is None:
             made = socket.socket()
             try:
                 made.settimeout(0)
                 made.bind((_HOST, self._port))
-            except OSError:
+            except OSError as error:
                 made.close()
-                raise
+                raise AuthorizationFailedError(AuthFault.CALLBACK) from error
             self._socket = made
             port = made.getsockname()[1]
             self._uri = self._registered or f"http://{_HOST}:{port}/{secrets.token_urlsafe(24)}"
@@ -110,7 +112,7 @@ class LoopbackStep:
 
     @property
     def redirect_uri(self) -> str:
-        """Where the browser comes back to. Raises OSError if its port is taken."""
+        """Where the browser comes back to. Raises AuthorizationFailedError if its port is taken."""
         return self._place.uri
 
     async def visit(self, url: str) -> str:
@@ -119,9 +121,9 @@ class LoopbackStep:
         listening = self._place.take()
         try:
             listening.listen()
-        except OSError:
+        except OSError as error:
             listening.close()
-            raise
+            raise AuthorizationFailedError(AuthFault.CALLBACK) from error
         async with await anyio.abc.SocketListener.from_socket(listening) as listener:
             self._tell(f"consent in the browser; if none opens, visit: {url}")
             if self._open_url is not None:
@@ -159,7 +161,7 @@ class PastedStep:
 
     @property
     def redirect_uri(self) -> str:
-        """Where the browser comes back to. Raises OSError if its port is taken."""
+        """Where the browser comes back to. Raises AuthorizationFailedError if its port is taken."""
         return self._place.uri
 
     async def visit(self, url: str) -> str:

@@ -37,6 +37,7 @@ from orchestrator.sessions.entries import (
     Isolation,
     ServerEntry,
     ServerTransport,
+    in_the_clear,
 )
 from orchestrator.sessions.fingerprints import CommandLine, Digests
 from orchestrator.sessions.interpolation import InterpolationError, Variables, variables_in
@@ -285,6 +286,13 @@ class EntryReading:
                 "oauth",
                 f"'oauth' of server {self._name} is ignored: its headers hold credentials already",
                 "keep one of them",
+            )
+        if reached.headers and in_the_clear(reached.url):
+            self._warn(
+                "headers",
+                f"the headers of server {self._name} go out unencrypted: whoever is on the way reads "
+                "them",
+                "use an https address",
             )
         fault = "" if self._problem is not None else fault_of(self._name, reached)
         if fault:

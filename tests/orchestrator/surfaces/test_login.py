@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from mcp_client.auth.errors import AuthorizationFailedError
 from orchestrator.surfaces.login import (
     HEAD_BYTES_MAX,
     VISITS_MAX,
@@ -207,7 +208,7 @@ async def test_a_port_that_is_taken_is_an_error_and_no_other_port_is_used() -> N
         port = other.getsockname()[1]
         made = step(f"http://127.0.0.1:{port}/callback")
 
-        with pytest.raises(OSError, match=r".+"):
+        with pytest.raises(AuthorizationFailedError, match="cannot be listened at"):
             assert made.redirect_uri
 
 
