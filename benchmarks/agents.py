@@ -212,72 +212,74 @@ async def many_ours(count: int) -> float:
         return took * 1000
 
 
+_VERBS = [
+    "get",
+    "list",
+    "create",
+    "delete",
+    "update",
+    "search",
+    "read",
+    "write",
+    "send",
+    "move",
+    "run",
+    "close",
+    "export",
+]
+_THINGS = [
+    "file",
+    "issue",
+    "branch",
+    "user",
+    "team",
+    "channel",
+    "event",
+    "order",
+    "ticket",
+    "page",
+    "table",
+    "query",
+    "alert",
+]
+_WORDS = [
+    "open",
+    "recent",
+    "draft",
+    "shared",
+    "public",
+    "failed",
+    "pending",
+    "archived",
+    "private",
+    "running",
+    "closed",
+]
+_EXTRA = [
+    "returns",
+    "the",
+    "matching",
+    "items",
+    "as",
+    "text",
+    "with",
+    "filters",
+    "and",
+    "pages",
+    "sorted",
+    "by",
+    "date",
+]
+
+
 def search_ours(count: int) -> float:
     """Milliseconds of the median search over so many tools, within half of them."""
     chance = random.Random(1)
-    verbs = [
-        "get",
-        "list",
-        "create",
-        "delete",
-        "update",
-        "search",
-        "read",
-        "write",
-        "send",
-        "move",
-        "run",
-        "close",
-        "export",
-    ]
-    things = [
-        "file",
-        "issue",
-        "branch",
-        "user",
-        "team",
-        "channel",
-        "event",
-        "order",
-        "ticket",
-        "page",
-        "table",
-        "query",
-        "alert",
-    ]
-    words = [
-        "open",
-        "recent",
-        "draft",
-        "shared",
-        "public",
-        "failed",
-        "pending",
-        "archived",
-        "private",
-        "running",
-        "closed",
-    ]
-    extra = [
-        "returns",
-        "the",
-        "matching",
-        "items",
-        "as",
-        "text",
-        "with",
-        "filters",
-        "and",
-        "pages",
-        "sorted",
-        "by",
-        "date",
-    ]
     entries = [
         Entry(
             (f"s{number % 200}", f"{number}"),
-            f"{chance.choice(verbs)}_{chance.choice(words)}_{chance.choice(things)}",
-            " ".join(chance.choices(extra, k=12) + chance.choices(things, k=3)),
+            f"{chance.choice(_VERBS)}_{chance.choice(_WORDS)}_{chance.choice(_THINGS)}",
+            " ".join(chance.choices(_EXTRA, k=12) + chance.choices(_THINGS, k=3)),
         )
         for number in range(count)
     ]
@@ -286,7 +288,7 @@ def search_ours(count: int) -> float:
     among = index.numbers(entry.key for entry in entries[::2])
     times: list[float] = []
     for _ in range(400):
-        query = " ".join((chance.choice(verbs), chance.choice(words), chance.choice(things)))
+        query = " ".join((chance.choice(_VERBS), chance.choice(_WORDS), chance.choice(_THINGS)))
         started = time.perf_counter()
         index.search(query, among=among, count=6)
         times.append(time.perf_counter() - started)
