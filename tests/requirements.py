@@ -174,7 +174,7 @@ MANIFEST: Final = (
         R("I13", MUST, POLICY, "What is listed and what can be called are the same set."),
         R("I14", MUST, PROVEN, "Every frame that goes out passes the gate under a stated authority; the clean-up exceptions are few, named, and carry no tool data."),
         R("I15", MUST, PROVEN, "A retry is a new send, authorized anew; a tool call that may have been seen is never resent by itself."),
-        R("I16", MUST, AUTH, "A credential is attached after the check, in its present incarnation; a late token of an older one is not kept."),
+        R("I16", MUST, PROVEN, "A credential is attached after the check, in its present incarnation; a late token of an older one is not kept."),
         R("I17", MUST, PROVEN, "Cleaning up an old connection cannot close or revoke its successor."),
         R("I18", MUST, PROVEN, "A result that arrives after the revocation is audited and not delivered."),
         R("I19", MUST, PROVEN, "An approval holds once, for one agent, policy, definition and set of arguments, and expires."),

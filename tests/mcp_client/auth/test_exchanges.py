@@ -7,9 +7,11 @@ from collections.abc import Generator, Mapping
 
 import anyio
 import pytest
+import trustme
 from starlette.responses import JSONResponse, Response
 
 from mcp_client import AuthorizationRequiredError
+from mcp_client.auth.discovery import UrlRules
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError, NeedsAuthorizationError
 from mcp_client.auth.flow import Profile
 from mcp_client.auth.limits import AuthLimits
@@ -20,6 +22,8 @@ from mcp_client.protocol.http.challenges import Challenge
 from mcp_client.protocol.jsonrpc import as_object, decode
 from mcp_client.protocol.limits import ClientLimits
 from tests.mcp_client.auth.kit import authorizing, turned_away
+from tests.mcp_client.net.http.conftest import server_context
+from tests.mcp_client.net.http.servers import echo, serving
 from tests.servers.oauth.running import REDIRECT, Browser, OAuthWorld, oauth_world
 
 NONCE_WANTED = Challenge(scheme="dpop", parameters={"error": "use_dpop_nonce"})
@@ -311,3 +315,27 @@ async def test_a_code_is_sent_to_this_machine_or_over_https(world: OAuthWorld, u
     assert caught.value.fault is AuthFault.URL
     assert browser.visited == []
     assert not any(seen.path == "/register" for seen in world.issuer_log)
+
+
+@pytest.mark.requirement("A-4")
+async def test_a_certificate_of_nobody_known_ends_it_before_a_byte_is_said(world: OAuthWorld):
+    context = server_context(trustme.CA().issue_cert("127.0.0.1"))
+    with serving(echo, tls=context) as stranger:
+        world.resource.issuers[:] = [f"https://127.0.0.1:{stranger.port}"]
+
+        assert await fault_of(world, AuthSettings()) is AuthFault.UNREACHABLE
+        assert [bytes(peer.plain) for peer in stranger.peers] == [b""]
+    assert world.issuer_log == []
+
+
+@pytest.mark.requirement("A-4")
+def test_a_name_that_begins_to_stand_for_this_machine_is_not_connected_to():
+    """DNS rebinding: what a name stands for is judged where it is connected to."""
+    rules = UrlRules.of("https://mcp.example/mcp")
+    place = "https://rebound.example/.well-known/oauth-authorization-server"
+
+    assert rules.check(place) == place
+    assert not any(
+        rules.allows_address("rebound.example", address)
+        for address in ("127.0.0.1", "::1", "10.0.0.1", "169.254.169.254", "fd00::1", "0.0.0.0")
+    )

@@ -260,6 +260,7 @@ async def test_a_renewal_without_end_does_not_keep_a_connection_open():
     assert store.read(world.url).generation == 1
 
 
+@pytest.mark.requirement("I16")
 async def test_nothing_of_a_renewal_leaves_after_a_logout():
     with oauth_world() as world:
         store = MemoryTokenStore()
@@ -287,6 +288,7 @@ async def test_nothing_of_a_renewal_leaves_after_a_logout():
     assert store.read(world.url).token is None
 
 
+@pytest.mark.requirement("I16")
 async def test_a_lost_race_leaves_the_winners_pair_where_it_is():
     with oauth_world() as world:
         store = MemoryTokenStore()
@@ -331,6 +333,7 @@ class LateLease(MemoryTokenStore):
         return has_it
 
 
+@pytest.mark.requirement("I16")
 async def test_a_refresh_token_does_not_leave_if_somebody_logs_out_at_the_last_moment():
     with oauth_world() as world:
         store = LateLease()

@@ -322,6 +322,7 @@ async def test_two_programs_with_one_store_renew_it_once(tmp_path: Path):
     assert len(known.forms) == 1
 
 
+@pytest.mark.requirement("I16")
 async def test_a_token_that_comes_after_a_logout_is_thrown_away():
     async with world() as (known, server):
         store = MemoryTokenStore()
