@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from orchestrator.core.limits import OrchestratorLimits
     from orchestrator.core.ports import ApprovalRequest, Approver
+    from orchestrator.pipelines.building import StepGraph
     from orchestrator.pipelines.pipeline import Pipeline
     from orchestrator.sessions.agents import OneOffSubagent, Subagent
     from orchestrator.sessions.approvals import PendingApprovalError
@@ -71,6 +72,7 @@ __all__ = [
     "Receipt",
     "RemitError",
     "Revocation",
+    "StepGraph",
     "Subagent",
     "Task",
     "TaskFailedError",
@@ -112,6 +114,7 @@ _HOMES = {
     "Receipt": "orchestrator.broker.revocation",
     "RemitError": "orchestrator.core.errors",
     "Revocation": "orchestrator.broker.revocation",
+    "StepGraph": "orchestrator.pipelines.building",
     "Subagent": "orchestrator.sessions.agents",
     "Task": "orchestrator.sessions.tasks",
     "TaskFailedError": "orchestrator.sessions.tasks",

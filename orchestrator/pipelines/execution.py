@@ -165,7 +165,8 @@ class PipelineRun:
             values=values,
             models=self.models,
             session=session,
-            ports=self.ports,
+            audit=self.ports.audit,
+            digest_arguments=self.ports.digest_arguments,
             limits=self.limits,
             planned={
                 agent.name: session.rows(agent.name, role=agent.role, grant=agent.authority)

@@ -9,15 +9,16 @@ import re
 from typing import Final
 
 from orchestrator.agents.budget import Budget
+from orchestrator.authority.admission import Grant
 from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Table
-from orchestrator.core.errors import ConfigError
+from orchestrator.core.errors import ConfigError, Where
 from orchestrator.pipelines.spec import GrantEntry, GrantSpec
 from policies.limits import PolicyLimits
 from policies.model import Names
 from policies.patterns import PatternError, covers, expand_braces, parse_uri_pattern
 
-__all__ = ["read_budget", "read_grant"]
+__all__ = ["grant_spec", "read_budget", "read_grant"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _GRANT_KINDS: Final = ("tools", "resources", "prompts", "delegate")
@@ -39,6 +40,30 @@ def read_grant(table: Table, border: GrantSpec | None = None) -> GrantSpec | Non
         prompts=_entries(grant, "prompts"),
         delegate=_entries(grant, "delegate"),
     )
+    return _within(found, border)
+
+
+def grant_spec(
+    grant: Grant | None, where: Where, border: GrantSpec | None = None
+) -> GrantSpec | None:
+    """Return a program's own grant as a pipeline holds it, else the border.
+
+    A grant that names no tools leaves the policy alone: within a border it is the border's. Raises
+    ConfigError as `read_grant`.
+    """
+    if grant is None or grant.tools is None:
+        return border
+    found = GrantSpec(
+        tools=tuple(_entry(text, "tools", where) for text in grant.tools),
+        delegate=tuple(
+            _entry(text, "delegate", where)
+            for text in (grant.tools if grant.delegate is None else grant.delegate)
+        ),
+    )
+    return _within(found, border)
+
+
+def _within(found: GrantSpec, border: GrantSpec | None) -> GrantSpec:
     if border is not None:
         for kind in _GRANT_KINDS:
             _refuse_wider(kind, getattr(found, kind), getattr(border, kind))
@@ -68,26 +93,29 @@ def _names(kind: str, entry: GrantEntry) -> Names:
 
 
 def _entries(grant: Table, kind: str) -> tuple[GrantEntry, ...]:
-    found: list[GrantEntry] = []
-    for number, text in enumerate(grant.strings(kind, ())):
-        where = grant.document.where((*grant.keys, kind, number))
-        server, _, pattern = text.partition("/")
-        try:
-            if not _NAME.fullmatch(server) or not pattern:
-                raise PatternError("write server/pattern, like git/git_log or git/git_*")
-            if kind == "resources":
-                parse_uri_pattern(pattern, _POLICY_LIMITS)
-            else:
-                expand_braces(pattern, _POLICY_LIMITS)
-        except PatternError as error:
-            raise ConfigError(
-                f"{_shown(text)} grants nothing",
-                code="E-PIPELINE-GRANT",
-                fix=str(error),
-                where=where,
-            ) from None
-        found.append(GrantEntry(server=server, pattern=pattern, where=where))
-    return tuple(found)
+    return tuple(
+        _entry(text, kind, grant.document.where((*grant.keys, kind, number)))
+        for number, text in enumerate(grant.strings(kind, ()))
+    )
+
+
+def _entry(text: str, kind: str, where: Where) -> GrantEntry:
+    server, _, pattern = text.partition("/")
+    try:
+        if not _NAME.fullmatch(server) or not pattern:
+            raise PatternError("write server/pattern, like git/git_log or git/git_*")
+        if kind == "resources":
+            parse_uri_pattern(pattern, _POLICY_LIMITS)
+        else:
+            expand_braces(pattern, _POLICY_LIMITS)
+    except PatternError as error:
+        raise ConfigError(
+            f"{_shown(text)} grants nothing",
+            code="E-PIPELINE-GRANT",
+            fix=str(error),
+            where=where,
+        ) from None
+    return GrantEntry(server=server, pattern=pattern, where=where)
 
 
 def read_budget(table: Table) -> Budget:

@@ -5,7 +5,7 @@ Decides neither when an agent starts nor what it may do; it refuses what would b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from orchestrator.core.errors import RemitError
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
+from orchestrator.core.ports import AuditSink
 from orchestrator.pipelines.checkpoint import CallRow, Checkpoint, StepRow
 from orchestrator.pipelines.gates import AskGate, GateError, gate_of
 from orchestrator.pipelines.inputs import render_prompt
@@ -27,7 +28,6 @@ from orchestrator.pipelines.narrowing import refuse_widened
 from orchestrator.pipelines.returns import check_answer, schema_prompt, typed_answer
 from orchestrator.pipelines.spec import AgentSpec, InputValue, PipelineSpec
 from orchestrator.sessions.parent import ParentSession
-from orchestrator.sessions.ports import SessionPorts
 
 __all__ = ["Steps"]
 
@@ -48,7 +48,8 @@ class Steps:
     values: Mapping[str, InputValue]
     models: Mapping[str, Model]
     session: ParentSession
-    ports: SessionPorts
+    audit: AuditSink
+    digest_arguments: Callable[[bytes], str]
     limits: OrchestratorLimits
     planned: Mapping[str, Sequence[Row]]
     checkpoint: Checkpoint | None = None
@@ -81,7 +82,7 @@ class Steps:
         self._kept[agent.name] = StepRow(step=agent.name, attempt=attempt, status="running")
         if self.checkpoint is not None:
             await self.checkpoint.begin(agent.name, attempt)
-        self.ports.audit.append("step_started", {"step": agent.name, "attempt": attempt})
+        self.audit.append("step_started", {"step": agent.name, "attempt": attempt})
         result = self._typed(agent, await self._run(agent, answers, attempt, calls))
         if self.checkpoint is not None:
             await self.checkpoint.end(
@@ -112,9 +113,9 @@ class Steps:
                 step=agent.name,
                 attempt=attempt,
                 kept=calls,
-                audit=self.ports.audit,
+                audit=self.audit,
                 limits=self.limits,
-                digest_arguments=self.ports.digest_arguments,
+                digest_arguments=self.digest_arguments,
             )
 
         subagent = self.session.subagent(
@@ -164,7 +165,7 @@ class Steps:
         passed = by == "option"
         if not passed and self.ask_gate is not None:
             passed = await self.ask_gate(gate)
-        self.ports.audit.append(
+        self.audit.append(
             "gate",
             {
                 "step": gate.step,
