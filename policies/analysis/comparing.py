@@ -116,7 +116,9 @@ def breaks(policy_set: PolicySet, never: Never, *, limits: PolicyLimits | None =
 
     side = Side(policy_set)
     concerned = (space for space in spaces((side,), bounds, (never,)) if all(space.rules))
-    return _searched(concerned, against, lambda space: None, bounds, first_only=True)
+    return _searched(
+        concerned, against, lambda s: search(s, bounds, never), bounds, first_only=True
+    )
 
 
 def _widened(old: Side, new: Side, limits: PolicyLimits, *, first_only: bool) -> Claim:

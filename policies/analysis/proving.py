@@ -51,10 +51,11 @@ class Answer:
     none: bool
 
 
-def search(space: Space, limits: PolicyLimits) -> Answer | None:
+def search(space: Space, limits: PolicyLimits, never: Never | None = None) -> Answer | None:
     """Look for a request of `space` that its second side allows more than its first.
 
-    None if the solver is not installed.
+    With `never`, for one that it speaks of and its first side permits. None if the solver is not
+    installed.
     """
     try:
         z3: Any = import_module("z3")
@@ -65,11 +66,13 @@ def search(space: Space, limits: PolicyLimits) -> Answer | None:
     query = _Query(z3, space, limits)
     for number, axis in zip(query.numbers, space.axes, strict=True):
         solver.add(number >= 0, number < len(axis.values))
-    old, new = (query.effects(rules) for rules in space.rules[:2])
-    # ranks: permitted, or asked about and not denied
-    solver.add(
-        z3.Or(z3.And(new.permits, z3.Not(old.permits)), z3.And(new.allows, z3.Not(old.allows)))
-    )
+    first, second = (query.effects(rules) for rules in space.rules[:2])
+    if never is not None:
+        solver.add(first.permits, query.meant(never))
+    else:
+        # ranks: permitted, or asked about and not denied
+        permitted = z3.And(second.permits, z3.Not(first.permits))
+        solver.add(z3.Or(permitted, z3.And(second.allows, z3.Not(first.allows))))
     solver.add(*query.open_terms)
     outcome = solver.check()
     if outcome == z3.unsat:
@@ -122,6 +125,12 @@ class _Query:
         return _Effects(
             z3.And(permitted, z3.Not(asked), z3.Not(denied)),
             z3.And(z3.Or(permitted, asked), z3.Not(denied)),
+        )
+
+    def meant(self, never: Never) -> Any:  # noqa: ANN401  # a term of z3
+        who = self._who(never.who)
+        return (
+            who if never.condition is None else self.z3.And(who, self._truth(never.condition).true)
         )
 
     def _speaks(self, rule: Rule) -> Any:  # noqa: ANN401  # a term of z3
