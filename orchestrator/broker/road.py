@@ -15,6 +15,7 @@ from orchestrator.authority.gate import Gate, Permit
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
 from orchestrator.broker.asking import Asking
+from orchestrator.broker.bounding import within_bound
 from orchestrator.broker.builtins import BuiltinTool
 from orchestrator.broker.failing import failed
 from orchestrator.broker.flights import CallFlight, Draining, Seen
@@ -202,7 +203,11 @@ class Broker:
             flight.leave()
             flight.link.observer.forget(pending.id)
         _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
-        return _content(wish, read_round(wish, flight.link, result))
+        return _content(
+            wish,
+            read_round(wish, flight.link, result),
+            self._limits.result_text_bytes_max,
+        )
 
     def _decide(self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability) -> Decision:
         """Decide by the snapshot's verdict and, where the policy has changed since, by both."""
@@ -328,14 +333,19 @@ def _question(
     )
 
 
-def _content(wish: Wish, result: object) -> UntrustedContent:
-    """Return what a server answered, looked through block by block."""
+def _content(wish: Wish, result: object, text_bytes_max: int) -> UntrustedContent:
+    """Return what a server answered, looked through block by block, its text within the bound."""
     try:
         blocks, structured, is_error = read_content(result, _CLIENT_LIMITS, server=wish.ref.server)
     except McpError as error:
         raise failed(wish, error) from error
+    bounded, truncated = within_bound(blocks, text_bytes_max)
     return UntrustedContent(
-        origin=wish.origin, blocks=blocks, structured=structured, is_error=is_error
+        origin=wish.origin,
+        blocks=bounded,
+        structured=structured,
+        is_error=is_error,
+        truncated=truncated,
     )
 
 

@@ -86,7 +86,8 @@ class Wish:
             )
         self.arguments = arguments
         self._first = b'{"arguments":%b,"name":%b}' % (arguments, name)
-        self._send(self._first)
+        self.params = self._first
+        self.digest = hashlib.sha256(b"tools/call\0" + self.params).hexdigest()
         self.recorded = digest_arguments(arguments)
 
     def take_round(self, required: InputRequired, params: bytes) -> None:

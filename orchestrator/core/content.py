@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from orchestrator.core.display import safe_text
 from orchestrator.core.ids import CallId, ServerName
 
 __all__ = ["AUTHORITY", "TRUST", "Origin", "UntrustedContent"]
@@ -48,3 +49,8 @@ class UntrustedContent:
         """The text blocks, joined by newlines; other blocks are left out."""
         parts = (block.get("text") for block in self.blocks if block.get("type") == "text")
         return "\n".join(part for part in parts if isinstance(part, str))
+
+    @property
+    def shown(self) -> str:
+        """The same for a terminal: nothing in it moves one, and what a reader cannot see is gone."""
+        return safe_text(self.text)

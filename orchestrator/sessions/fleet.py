@@ -130,11 +130,18 @@ class ServerFleet:
 
     # ------------------------------------------------------------------------- what was shown
 
-    def show(self, listing: ServerListing, names: Collection[str] | None) -> None:
-        """Note that a person was shown these definitions; `names` leaves others out."""
-        self._shown[listing.server] = frozenset(
+    def show(self, listing: ServerListing, names: Collection[str] | None) -> tuple[Flip, ...]:
+        """Note that a person was shown these definitions; `names` leaves others out.
+
+        What was shown before and is not among them is taken back: every view that has it loses it.
+        """
+        before = self._shown.get(listing.server, frozenset())
+        now = frozenset(
             tool.digest for tool in listing.tools if names is None or tool.name in names
         )
+        self._shown[listing.server] = now
+        connection = self._connections.get(listing.server)
+        return connection.forget(before - now) if connection is not None else ()
 
     def forget_shown(self, name: ServerName) -> None:
         """Note that what was shown of a server counts no longer."""

@@ -200,9 +200,11 @@ class ParentSession:
     def admit(self, listing: ServerListing, names: Collection[str] | None = None) -> None:
         """Let agents be given these tools of a server: a person was shown their definitions.
 
-        Without this nothing of a server can be granted (S-45). `names` leaves others out.
+        Without this nothing of a server can be granted (S-45). `names` leaves others out; what was
+        admitted before and is left out now is taken back.
         """
-        self._fleet.show(listing, names)
+        for flip in self._fleet.show(listing, names):
+            self._taken_back(flip)
         self._offers_changed()
 
     # ------------------------------------------------------------------------------- agents

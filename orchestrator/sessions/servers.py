@@ -6,7 +6,7 @@ What it offers is translated here into the orchestrator's own values; nothing ab
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -24,7 +24,7 @@ from mcp_client.protocol.http.errors import AuthorizationRequiredError
 from mcp_client.protocol.jsonrpc import decode
 from mcp_client.protocol.limits import ClientLimits
 from orchestrator.authority.guards import CancelGuard, SessionGuard
-from orchestrator.authority.ledger import Cell, CellKind, Ledger
+from orchestrator.authority.ledger import Cell, CellKind, Flip, Ledger
 from orchestrator.broker import Broker, Link, WireObserver
 from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
 from orchestrator.core.errors import (
@@ -280,6 +280,18 @@ class ServerConnection:
             if name not in self.definitions:
                 self.definitions[name] = (tool.digest, self._open_definition(tool))
         self.listing = listing
+
+    def forget(self, digests: Collection[str]) -> tuple[Flip, ...]:
+        """Kill these definitions as they were shown; what is shown again later is another incarnation."""
+        flips: list[Flip] = []
+        if self.cell.reason is not None:
+            return ()
+        for name, (digest, cell) in tuple(self.definitions.items()):
+            if digest in digests:
+                flips.append(self.ledger.revoke(cell, DenyReason.PIN_FORGOTTEN))
+                anew = self.ledger.open(CellKind.DEFINITION, cell.name, under=self.cell)
+                self.definitions[name] = (digest, anew)
+        return tuple(flips)
 
     def _open_definition(self, tool: CatalogTool) -> Cell:
         return self.ledger.open(CellKind.DEFINITION, str(tool.ref), under=self.cell)

@@ -294,3 +294,29 @@ def _listing(stage: Stage, name: str = "files") -> ServerListing:
     listing = server(stage, name).listing
     assert listing is not None
     return listing
+
+
+# -------------------------------------------------------------------- an approval that is taken back
+
+
+@pytest.mark.requirement("S-45", "I4")
+async def test_what_was_shown_and_is_taken_back_is_dead_in_every_view() -> None:
+    async with staged() as stage:
+        view = stage.agent().view
+        stage.session.admit(_listing(stage), names=["read"])
+
+        assert (await refusal(view, "files/ok")).reason is DenyReason.PIN_FORGOTTEN
+        assert (await view.call(wish("files/read"))).text == "content of None"
+        assert "ok" not in {tool.tool for tool in stage.agent("later").view.tools}
+
+        stage.session.admit(_listing(stage))  # shown again: for those who come now
+        assert (await refusal(view, "files/ok")).reason is DenyReason.PIN_FORGOTTEN
+        assert (await stage.agent("last").view.call(wish("files/ok"))).text == "ok"
+
+
+async def test_taking_an_approval_back_is_on_record() -> None:
+    async with staged() as stage:
+        stage.session.admit(_listing(stage), names=["ok", "fail", "wait"])
+
+        (record,) = stage.audit.fields("revoked")
+        assert (record["name"], record["reason"]) == ("files/read", "pin_forgotten")
