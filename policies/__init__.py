@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Source,
     )
     from policies.parsing import parse, parse_file
+    from policies.testing import Outcome, run_tests
     from policies.validation import Catalogue, Finding, Severity, load, validate
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Finding",
     "Label",
     "Operation",
+    "Outcome",
     "Place",
     "Policy",
     "PolicyError",
@@ -67,6 +69,7 @@ __all__ = [
     "load",
     "parse",
     "parse_file",
+    "run_tests",
     "validate",
 ]
 
@@ -94,6 +97,7 @@ _MODULES: Final = {
         "Source",
     ),
     "parsing": ("parse", "parse_file"),
+    "testing": ("Outcome", "run_tests"),
     "validation": ("Catalogue", "Finding", "Severity", "load", "validate"),
 }
 _HOME: Final = {name: module for module, names in _MODULES.items() for name in names}

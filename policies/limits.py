@@ -33,6 +33,8 @@ class PolicyLimits:
     """Files that one file names: as many as a set has."""
     value_depth_max: int = 32
     """Arrays and objects inside one another in a test's arguments: as deep as may be sent."""
+    rate_count_max: int = 10_000
+    """Calls that a rate counts: the moment of each is remembered."""
     duration_seconds_max: int = 366 * 86_400
     """A rate's stretch, a deadline: a year."""
     name_chars_max: int = 128

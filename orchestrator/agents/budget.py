@@ -237,6 +237,24 @@ class Meter:
             else max(0.0, budget.seconds - self.seconds(now)),
         )
 
+    def left_by_name(self, now: float) -> dict[str, float]:
+        """Return what is left by the names of resources; what nothing bounds is not in it."""
+        left = self.remaining(now)
+        values: dict[str, float | None] = {
+            each.name: getattr(left, each.name) for each in fields(left)
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def used_by_name(self, now: float) -> dict[str, float]:
+        """Return what was used by the names of resources."""
+        return {
+            Resource.TURNS.value: self.turns,
+            Resource.CALLS.value: self.calls,
+            Resource.TOKENS.value: self.tokens,
+            Resource.USD.value: self.usd,
+            Resource.SECONDS.value: self.seconds(now),
+        }
+
     def spent(self, resource: Resource, now: float) -> Exhausted | None:
         """Return the resource if nothing of it is left."""
         limit: float | None = getattr(self.budget, resource.value)

@@ -101,6 +101,7 @@ def _refusal(reason: DenyReason) -> CallOutcome:
             | DenyReason.NO_VIEW
             | DenyReason.NOT_IN_SNAPSHOT
             | DenyReason.BAD_ARGUMENTS
+            | DenyReason.ARGUMENT_FIXED
         ):
             return CallOutcome.DENIED
         case (
@@ -121,6 +122,7 @@ def _refusal(reason: DenyReason) -> CallOutcome:
             | DenyReason.PIN_FORGOTTEN
             | DenyReason.POLICY_CHANGED
             | DenyReason.LABEL_RAISED
+            | DenyReason.RATE_EXCEEDED
             | DenyReason.BUDGET_SPENT
             | DenyReason.LEASE_OVER
             | DenyReason.DEADLINE_PASSED

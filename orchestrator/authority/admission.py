@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import assert_never
 
+from orchestrator.authority.ceilings import Ceiling, Pin
 from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import Capability, CapabilityTable, Row
 from orchestrator.core.calls import ToolSpec
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
-from policies import Effect, Operation, PolicySet, Principal, Resource, Verdict
+from policies import Annotations, Operation, PolicySet, Principal, Resource, Verdict
 from policies.limits import PolicyLimits
 from policies.patterns import Matcher, NamePattern, matcher_of, parse_uri_pattern
 
-__all__ = ["Ancestor", "Grant", "Offer", "attenuate", "still_delegable"]
+__all__ = ["Ancestor", "Grant", "Offer", "attenuate", "resource_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,15 @@ class Grant:
 
     `tools`, `prompts` and `delegate` are `server/pattern`: exact names, `*`, `{a,b}`, as in the
     policy language. `resources` are patterns of URIs, with `**` across segments. `delegate` is what
-    the child may hand on in its turn; None is the same as `tools`. Lists are taken for tuples.
+    the child may hand on in its turn; None is the same as `tools`. `pins` fix arguments. Lists are
+    taken for tuples.
     """
 
     tools: Sequence[str] | None = None
     delegate: Sequence[str] | None = None
     resources: Sequence[str] | None = None
     prompts: Sequence[str] | None = None
+    pins: tuple[Pin, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("tools", "delegate", "resources", "prompts"):
@@ -60,10 +63,14 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """An agent above a new one: whom the policy takes it for, and what it was granted."""
+    """An agent above a new one: whom the policy takes it for, what it was granted, and when.
+
+    `policy` is the one that it started under; None is the present one.
+    """
 
     principal: Principal
     grant: Grant
+    policy: PolicySet | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +82,7 @@ class Offer:
     link: Cell
     spec: ToolSpec
     login: Cell | None = None
+    annotations: Annotations = field(default=Annotations())
 
 
 def attenuate(
@@ -84,23 +92,29 @@ def attenuate(
     policy: PolicySet,
     grant: Grant,
     above: Sequence[Ancestor],
+    since: Callable[[PolicySet], Sequence[PolicySet]] = lambda policy: (policy,),
+    children: int = 0,
 ) -> CapabilityTable:
     """Return the table of a new agent. Nothing in it exceeds any of the four sets (I6).
 
     `above` are the agents that it descends from; without any it is the session's own child, and
     the session's acts are a person's. Each of them may pass on only what its grant names and a
-    `delegate` rule permits it without condition: nobody gets by way of a child's child what it
-    could not hand on itself.
+    `delegate` rule permits it, under each policy since it started: nobody gets by way of a child's
+    child what it could not hand on itself. What is delegated under a condition is held against it
+    at each call. `children` is how many live children the parent has already.
     """
     capabilities: list[Capability] = []
     rows: list[Row] = []
+    pins = (*grant.pins, *(pin for ancestor in above for pin in ancestor.grant.pins))
     for offer in offers:
-        resource = Resource(offer.ref.server, offer.ref.kind.value, offer.ref.name)
+        resource = resource_of(offer.ref, offer.annotations)
         verdict = policy.verdict(principal, Operation.CALL, resource)
-        granted = grant.admits(offer.ref) and all(
-            ancestor.grant.delegates(offer.ref)
-            and _delegable(policy.verdict(ancestor.principal, Operation.DELEGATE, resource))
-            for ancestor in above
+        ceilings = _ceilings(above, resource, policy, since, principal.depth, children)
+        granted = (
+            grant.admits(offer.ref)
+            and all(ancestor.grant.delegates(offer.ref) for ancestor in above)
+            and ceilings is not None
+            and all(ceiling.reachable for ceiling in ceilings)
         )
         row = Row(
             ref=offer.ref,
@@ -117,7 +131,13 @@ def attenuate(
                     target=offer.target,
                     link=offer.link,
                     spec=offer.spec,
+                    resource=resource,
                     login=offer.login,
+                    # one that no context can change was asked just now
+                    ceilings=tuple(
+                        each for each in ceilings or () if each.verdict.constant is None
+                    ),
+                    pins=tuple(pin for pin in pins if pin.is_about(offer.ref)),
                 )
             )
     return CapabilityTable(
@@ -125,19 +145,34 @@ def attenuate(
         policy=policy,
         capabilities=capabilities,
         rows=rows,
-        above=tuple(ancestor.principal for ancestor in above),
     )
 
 
-def still_delegable(policy: PolicySet, above: Iterable[Principal], ref: CapabilityRef) -> bool:
-    """Tell whether all agents above may still hand something on, under another policy (I6).
+def resource_of(ref: CapabilityRef, annotations: Annotations) -> Resource:
+    """Return what a policy is asked about."""
+    return Resource(ref.server, ref.kind.value, ref.name, ref.digest, annotations)
 
-    What an agent could not hand on today its children do not keep from yesterday.
-    """
-    resource = Resource(ref.server, ref.kind.value, ref.name)
-    return all(
-        _delegable(policy.verdict(principal, Operation.DELEGATE, resource)) for principal in above
-    )
+
+def _ceilings(
+    above: Sequence[Ancestor],
+    resource: Resource,
+    policy: PolicySet,
+    since: Callable[[PolicySet], Sequence[PolicySet]],
+    depth: int,
+    children: int,
+) -> tuple[Ceiling, ...] | None:
+    """Return what bounds a new agent from above; None if that is not known any more."""
+    found: list[Ceiling] = []
+    for nearness, ancestor in enumerate(reversed(above)):
+        held = since(ancestor.policy) if ancestor.policy is not None else (policy,)
+        if not held:
+            return None
+        for each in held:
+            verdict = each.verdict(ancestor.principal, Operation.DELEGATE, resource)
+            # only the parent itself counts its children
+            siblings = children if nearness == 0 else 0
+            found.append(Ceiling(verdict=verdict, depth=depth, children=siblings))
+    return tuple(found)
 
 
 def _named(ref: CapabilityRef, entries: Iterable[str]) -> bool:
@@ -156,10 +191,6 @@ def _matches_uri(uri: str, patterns: Iterable[str]) -> bool:
 @lru_cache(maxsize=1024)  # of patterns in grants; each is compiled once
 def _uri_matcher(pattern: str) -> Matcher:
     return matcher_of(parse_uri_pattern(pattern, PolicyLimits()))
-
-
-def _delegable(verdict: Verdict) -> bool:
-    return verdict.constant is not None and verdict.constant.effect is Effect.PERMIT
 
 
 def _deciding_rule(verdict: Verdict) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from orchestrator.authority.ceilings import Ceiling, Pin
 from orchestrator.authority.ledger import Cell
 from orchestrator.core.calls import ToolSpec
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.denials import DENIALS, Denial, DenyReason
 from orchestrator.core.display import safe_line
 from orchestrator.core.ids import AgentId
-from policies import Effect, PolicySet, Principal, Verdict
+from policies import Decision, Effect, PolicySet, Principal, Resource, Verdict
 
 __all__ = ["Capability", "CapabilitySnapshot", "CapabilityTable", "Lost", "Row", "TableDiff"]
 
@@ -25,6 +26,8 @@ class Capability:
 
     `target` is the cell of its definition, `link` that of its server, `login` that of the login
     which it is reached with: an identity, never a token. None where the server has no login.
+    `resource` is what the policy was asked about. `ceilings` are what each agent above may hand on,
+    `pins` the arguments that a spawn above has fixed: a call keeps within all of them.
     """
 
     ref: CapabilityRef
@@ -32,7 +35,15 @@ class Capability:
     target: Cell
     link: Cell
     spec: ToolSpec
+    resource: Resource
     login: Cell | None = None
+    ceilings: tuple[Ceiling, ...] = ()
+    pins: tuple[Pin, ...] = ()
+
+    @property
+    def constant(self) -> Decision | None:
+        """The decision under the policy of the start, if nothing in a call can change it."""
+        return None if self.ceilings or self.pins else self.verdict.constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +103,7 @@ class CapabilityTable:
     `above` are the agents that could hand it on, from the session down.
     """
 
-    __slots__ = ("_by_name", "above", "digest", "policy", "principal", "rows", "specs")
+    __slots__ = ("_by_name", "digest", "policy", "principal", "rows", "specs")
 
     def __init__(
         self,
@@ -101,9 +112,7 @@ class CapabilityTable:
         policy: PolicySet,
         capabilities: Iterable[Capability],
         rows: Iterable[Row],
-        above: tuple[Principal, ...] = (),
     ) -> None:
-        self.above = above
         self.principal = principal
         self.policy = policy
         self._by_name = MappingProxyType(
@@ -130,7 +139,6 @@ class CapabilityTable:
             policy=self.policy,
             capabilities=[item for item in self._by_name.values() if keep(item.ref)],
             rows=[row if keep(row.ref) else replace(row, granted=False) for row in self.rows],
-            above=self.above,
         )
 
     def diff(self, earlier: CapabilityTable) -> TableDiff:
@@ -166,6 +174,7 @@ class CapabilityTable:
                     item.ref.name,
                     item.ref.digest,
                     ",".join(sorted(effect.value for effect in item.verdict.possible)),
+                    *sorted(f"{pin.tool} {pin.pointer} {pin.value!r}" for pin in item.pins),
                 ]
                 for item in self._by_name.values()
             ),

@@ -18,15 +18,16 @@ __all__ = ["Asking"]
 
 
 class Asking:
-    """Where `ask` leads. `seconds` is how long a person is waited for, and how long a yes is good."""
+    """Where `ask` leads. A yes is good for as long as it was waited for."""
 
-    def __init__(self, *, ledger: Ledger, ports: BrokerPorts, seconds: float) -> None:
+    def __init__(self, *, ledger: Ledger, ports: BrokerPorts) -> None:
         self._ledger = ledger
         self._ports = ports
-        self._seconds = seconds
 
-    async def ask(self, wish: Wish, capability: Capability, stamp: Stamp, rule: str) -> Approval:
-        """Return a person's yes to exactly this call.
+    async def ask(
+        self, wish: Wish, capability: Capability, stamp: Stamp, rule: str, seconds: float
+    ) -> Approval:
+        """Return a person's yes to exactly this call. `seconds` is how long it is waited for.
 
         Raises AuthorityError: nobody can be asked here, nobody answered in time, the answer was
         no, or what the call depends on ended while the person was thinking.
@@ -45,7 +46,7 @@ class Asking:
             arguments=wish.values,
             rule=rule,
         )
-        scope = anyio.CancelScope(deadline=anyio.current_time() + self._seconds)
+        scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
         flight = WaitFlight(stamp=stamp, scope=scope)
         answer: bool | None = None
         self._ledger.depart(flight)
@@ -70,15 +71,17 @@ class Asking:
         elif not answer:
             reason, why = DenyReason.ASK_DECLINED, "a person said no"
         else:
-            return self._approval(wish, capability, stamp)
+            return self._approval(wish, capability, stamp, seconds)
         raise AuthorityError(f"{wish.ref}: {why}", reason=reason, rule=rule)
 
-    def _approval(self, wish: Wish, capability: Capability, stamp: Stamp) -> Approval:
+    def _approval(
+        self, wish: Wish, capability: Capability, stamp: Stamp, seconds: float
+    ) -> Approval:
         return Approval(
             call=wish.id,
             agent_incarnation=stamp.agent.incarnation,
             policy_generation=stamp.policy_generation,
             definition_digest=capability.ref.digest,
             arguments_digest=wish.digest,
-            expires=self._ports.clock.now() + self._seconds,
+            expires=self._ports.clock.now() + seconds,
         )

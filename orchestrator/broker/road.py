@@ -10,13 +10,15 @@ from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import SessionLostError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.surfaces.results import read_content
-from orchestrator.authority.admission import still_delegable
 from orchestrator.authority.gate import Gate, Permit
+from orchestrator.authority.history import PolicyHistory
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
 from orchestrator.broker.asking import Asking
 from orchestrator.broker.bounding import within_bound
 from orchestrator.broker.builtins import BuiltinTool
+from orchestrator.broker.deciding import Deciding, rule_of
+from orchestrator.broker.duties import Duties
 from orchestrator.broker.failing import failed
 from orchestrator.broker.flights import CallFlight, Draining, Seen
 from orchestrator.broker.ports import BrokerPorts
@@ -33,7 +35,7 @@ from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import CallOutcome
 from orchestrator.core.ports import Span
-from policies import Context, Decision, Effect, Operation, PolicySet, Request, Resource, explain
+from policies import Decision, Effect, PolicySet
 
 __all__ = ["Broker"]
 
@@ -42,7 +44,6 @@ _OK: Final = CallOutcome.OK.value
 _FAILED: Final = CallOutcome.FAILED.value
 _ANSWERED: Final = Delivery.ANSWERED.value
 _WIDENED: Final = "scope"
-_STRICTNESS: Final = {Effect.PERMIT: 0, Effect.ASK: 1, Effect.FORBID: 2}
 
 
 class Broker:
@@ -59,9 +60,10 @@ class Broker:
         builtins: Mapping[str, BuiltinTool],
     ) -> None:
         self._ledger = ledger
-        self._policy = policy
+        self._deciding = Deciding(policy, ports.clock.wall)
+        self._duties = Duties(ports.clock.now)
         self._gate = Gate(policy=policy_cell, now=ports.clock.now)
-        self._asking = Asking(ledger=ledger, ports=ports, seconds=limits.approval_seconds_max)
+        self._asking = Asking(ledger=ledger, ports=ports)
         self._audit = ports.audit
         self._telemetry = ports.telemetry
         self._now = ports.clock.now
@@ -83,11 +85,16 @@ class Broker:
             del self._links[link.server]
 
     def enforce(self, policy: PolicySet) -> None:
-        """Decide every further call under `policy` as well as under its snapshot's own.
+        """Decide every further call under `policy`, and all since its agent started.
 
         The caller voids the policy cell in the same step.
         """
-        self._policy = policy
+        self._deciding.history.replace(policy)
+
+    @property
+    def policies(self) -> PolicyHistory:
+        """The policies of the session: agents are bound by all since they started."""
+        return self._deciding.history
 
     async def call(self, view: AgentView, call: Call) -> UntrustedContent:
         """Make one call for the agent of `view`.
@@ -110,6 +117,8 @@ class Broker:
                 raise
             except CallFailedError as error:
                 span.fail(error.code)
+                if error.untrusted_detail:  # an error is read by the agent, too
+                    self._duties.mark(wish)
                 outcome = CallOutcome.LOST if error.peer_code is None else CallOutcome.FAILED
                 self._ended(wish, outcome.value, error.delivery.value)
                 raise
@@ -152,43 +161,10 @@ class Broker:
         link = self._links.get(capability.ref.server)
         if link is not None:
             await self._renewing.before(wish, snapshot, capability, link)
-        if not wish.params:
-            wish.take_arguments(self._limits, self._digest_arguments)
-        stamp = self._gate.stamp(snapshot, capability)
-        decision = self._decide(wish, snapshot, capability)
-        approval = None
-        if decision.effect is Effect.ASK:
-            approval = await self._asking.ask(wish, capability, stamp, _rule(decision))
-            # What a person waited over is stale by definition: look at everything again.
-            stamp = self._gate.stamp(snapshot, capability)
-            decision = self._decide(wish, snapshot, capability)
-        if decision.effect is Effect.FORBID and decision.by_default:
-            raise self._not_permitted(wish, snapshot, capability)
-        permit = self._gate.admit(
-            call=wish.id,
-            capability=capability,
-            stamp=stamp,
-            decision=decision,
-            approval=approval,
-            arguments_digest=wish.digest,
-            deadline=self._now() + self._limits.call_seconds_max,
-        )
-        self._audit.append(
-            "decision",
-            {
-                "call": wish.id,
-                "agent": wish.view.agent,
-                "server": wish.ref.server,
-                "tool": wish.ref.name,
-                "definition": capability.ref.digest,
-                "arguments": wish.recorded,
-                "effect": "permit" if approval is None else "approved",
-                "rule": _rule(decision),
-            },
-        )
+        permit, decision = await self._admitted(wish, snapshot, capability)
         if capability.ref.server == BUILTIN_SERVER:
             return await self._run_builtin(wish, capability, permit)
-        flight = self._start(wish, capability, permit)
+        flight = self._start(wish, capability, permit, self._duties.seconds(decision))
         pending = flight.pending
         try:
             result = await pending.wait()
@@ -203,43 +179,58 @@ class Broker:
             flight.leave()
             flight.link.observer.forget(pending.id)
         _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
-        return _content(
-            wish,
-            read_round(wish, flight.link, result),
-            self._limits.result_text_bytes_max,
+        # before anything of it is looked at: an answer that is no content is told of as well
+        self._duties.mark(wish, decision)
+        content = _content(
+            wish, read_round(wish, flight.link, result), self._limits.result_text_bytes_max
         )
+        return self._duties.redacted(content, decision)
 
-    def _decide(self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability) -> Decision:
-        """Decide by the snapshot's verdict and, where the policy has changed since, by both."""
-        verdict = capability.verdict
-        current = self._policy is snapshot.table.policy
-        if verdict.constant is not None and current:
-            return verdict.constant
-        values = wish.values
-        decision = verdict.decide(Context(values))
-        if current:
-            return decision
-        if not still_delegable(self._policy, snapshot.table.above, capability.ref):
-            return Decision(effect=Effect.FORBID)
-        present = self._policy.decide(_question(snapshot, capability, values))
-        return max(decision, present, key=lambda item: _STRICTNESS[item.effect])
-
-    def _not_permitted(
+    async def _admitted(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
-    ) -> AuthorityError:
-        """Say what the nearest permit for this very tool lacked; nothing about other tools."""
-        question = _question(snapshot, capability, wish.values)
-        # One of the two permits it after a change of policy, and has no nearest permit then.
-        nearest = (
-            explain(self._policy, question).nearest
-            or explain(snapshot.table.policy, question).nearest
+    ) -> tuple[Permit, Decision]:
+        """Decide, ask where that leads, do what goes before a call, and record it."""
+        if not wish.params:
+            wish.take_arguments(self._limits, self._digest_arguments)
+        stamp = self._gate.stamp(snapshot, capability)
+        decide = self._deciding.decide
+        decision = decide(wish, snapshot, capability)
+        approval = None
+        if decision.effect is Effect.ASK:
+            patience = self._duties.patience(decision, self._limits.approval_seconds_max)
+            rule = rule_of(decision)
+            approval = await self._asking.ask(wish, capability, stamp, rule, patience)
+            # What a person waited over is stale by definition: look at everything again.
+            stamp = self._gate.stamp(snapshot, capability)
+            decision = decide(wish, snapshot, capability)
+        if decision.effect is Effect.FORBID and decision.by_default:
+            raise self._deciding.not_permitted(wish, snapshot, capability)
+        if decision.effect is not Effect.FORBID:
+            self._duties.charge(wish, decision)
+        permit = self._gate.admit(
+            call=wish.id,
+            capability=capability,
+            stamp=stamp,
+            decision=decision,
+            approval=approval,
+            arguments_digest=wish.digest,
+            deadline=self._now()
+            + min(self._duties.seconds(decision), self._limits.call_seconds_max),
         )
-        return AuthorityError(
-            f"{wish.ref} is refused: no permit",
-            reason=DenyReason.NO_PERMIT,
-            rule=f"nearest {nearest.rule}" if nearest is not None else "",
-            why="; ".join((*nearest.lacks, *map(str, nearest.failed))) if nearest else "",
+        self._audit.append(
+            "decision",
+            {
+                "call": wish.id,
+                "agent": wish.view.agent,
+                "server": wish.ref.server,
+                "tool": wish.ref.name,
+                "definition": capability.ref.digest,
+                "arguments": wish.recorded,
+                "effect": "permit" if approval is None else "approved",
+                "rule": rule_of(decision),
+            },
         )
+        return permit, decision
 
     async def _run_builtin(
         self, wish: Wish, capability: Capability, permit: Permit
@@ -257,7 +248,9 @@ class Broker:
         _require_in_force(wish, permit)
         return UntrustedContent(origin=wish.origin, blocks=({"type": "text", "text": text},))
 
-    def _start(self, wish: Wish, capability: Capability, permit: Permit) -> CallFlight:
+    def _start(
+        self, wish: Wish, capability: Capability, permit: Permit, seconds: float
+    ) -> CallFlight:
         """Queue the frame. Its permit is checked again where its first byte is written."""
         link = self._links.get(capability.ref.server)
         # The same label may be another incarnation by now: an old snapshot never reaches it.
@@ -268,7 +261,7 @@ class Broker:
         seen = Seen.now(link)
         try:
             pending = link.session.start(
-                "tools/call", wish.params, guard=permit, seconds=link.seconds
+                "tools/call", wish.params, guard=permit, seconds=min(seconds, link.seconds)
             )
         except SessionLostError as error:
             raise TurnedAwayError(error, link, seen) from error
@@ -321,18 +314,6 @@ def _nothing_there(wish: Wish) -> AuthorityError:
     )
 
 
-def _question(
-    snapshot: CapabilitySnapshot, capability: Capability, values: Mapping[str, object]
-) -> Request:
-    ref = capability.ref
-    return Request(
-        principal=snapshot.table.principal,
-        action=Operation.CALL,
-        resource=Resource(ref.server, ref.kind.value, ref.name),
-        context=Context(values),
-    )
-
-
 def _content(wish: Wish, result: object, text_bytes_max: int) -> UntrustedContent:
     """Return what a server answered, looked through block by block, its text within the bound."""
     try:
@@ -359,7 +340,3 @@ def _require_in_force(wish: Wish, permit: Permit, *, bytes_sent: int = 0) -> Non
             delivery=Delivery.ANSWERED,
             bytes_sent=bytes_sent,
         )
-
-
-def _rule(decision: Decision) -> str:
-    return str(decision.reasons[0]) if decision.reasons else ""

@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import CapabilitySnapshot
+from orchestrator.authority.standing import Standing
 from orchestrator.catalog.toolbox import Toolbox
 from orchestrator.core.calls import Call, ToolSpec
 from orchestrator.core.content import UntrustedContent
@@ -21,7 +22,7 @@ class AgentView:
     """One agent's side of the broker.
 
     Without an admitted snapshot the lists are empty and every call is refused; it never falls
-    back to the parent's view (I28).
+    back to the parent's view (I28). `standing` is what it carries and has used.
     """
 
     def __init__(
@@ -31,11 +32,13 @@ class AgentView:
         cell: Cell,
         snapshot: CapabilitySnapshot | None,
         road: Callable[[AgentView, Call], CoroutineType[Any, Any, UntrustedContent]],
+        standing: Standing | None = None,
         toolbox: Toolbox | None = None,
     ) -> None:
         self.agent = agent
         self.cell = cell
         self.snapshot = snapshot
+        self.standing = standing or Standing()
         self.toolbox = toolbox
         self._road = road
 

@@ -39,6 +39,8 @@ class DenyReason(Enum):
     """The capability is not part of the agent's snapshot."""
     BAD_ARGUMENTS = "bad_arguments"
     """The arguments are not a JSON object within bounds."""
+    ARGUMENT_FIXED = "argument_fixed"
+    """A spawn above the agent has fixed an argument, and it has another value."""
     # the ledger
     AGENT_CANCELLED = "agent_cancelled"
     AGENT_CLOSED = "agent_closed"
@@ -63,6 +65,8 @@ class DenyReason(Enum):
     POLICY_CHANGED = "policy_changed"
     LABEL_RAISED = "label_raised"
     """The agent has read something that restricts what it may do since."""
+    RATE_EXCEEDED = "rate_exceeded"
+    """A policy allows so many such calls in such a time, and they were made."""
     BUDGET_SPENT = "budget_spent"
     LEASE_OVER = "lease_over"
     """What was granted for a time has run out."""
@@ -113,6 +117,10 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = MappingProxyType(
         DenyReason.BAD_ARGUMENTS: Denial(
             "this call", "make it with a JSON object within the bounds"
         ),
+        DenyReason.ARGUMENT_FIXED: Denial(
+            "this call", "make it with the value that was fixed when the agent was started"
+        ),
+        DenyReason.RATE_EXCEEDED: Denial("this call", "make it again after a while"),
         DenyReason.AGENT_CANCELLED: Denial("everything of this agent", _NEW_AGENT),
         DenyReason.AGENT_CLOSED: Denial("everything of this agent", _NEW_AGENT),
         DenyReason.PARENT_CLOSED: Denial(

@@ -21,6 +21,7 @@ from orchestrator.agents.view import View
 from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
+from orchestrator.authority.standing import Standing
 from orchestrator.broker import AgentView, Broker
 from orchestrator.catalog.toolbox import Toolbox
 from orchestrator.core.capability import BUILTIN_SERVER
@@ -101,7 +102,7 @@ class Subagent:
     agents that its own children would descend from, itself the last. `meter` counts what it and
     all below it spend; `give_back` returns the rest to whoever it came from. `through` wraps its
     view while it works, to keep what it is answered; it widens nothing, since each call that it
-    passes on takes the whole road.
+    passes on takes the whole road. `standing` is what it carries and has used.
     """
 
     plan: AgentPlan
@@ -112,6 +113,7 @@ class Subagent:
     give_back: Callable[[], None]
     lineage: tuple[Ancestor, ...] = ()
     through: Callable[[AgentView], View] | None = None
+    standing: Standing = field(default_factory=Standing)
 
     @property
     def id(self) -> AgentId:
@@ -147,6 +149,7 @@ class Subagent:
             snapshot=self.snapshot,
             road=self.home.broker.call,
             toolbox=toolbox,
+            standing=self.standing,
         )
 
     def cancel(self) -> None:
@@ -156,6 +159,12 @@ class Subagent:
     def close(self) -> None:
         """End its authority; what it started ends with it. Idempotent."""
         self.home.ledger.revoke(self.cell, DenyReason.AGENT_CLOSED)
+
+    def _follow(self, meter: Meter) -> None:
+        """Let policies see what is used and left."""
+        now = self.home.ports.clock.now
+        self.standing.left = lambda: meter.left_by_name(now())
+        self.standing.used = lambda: meter.used_by_name(now())
 
     def check_budget(self) -> None:
         """Raise ConfigError if it has a budget in money, and its model's price is not known."""
@@ -183,6 +192,7 @@ class Subagent:
             scope.deadline = anyio.current_time() + max(left, 0.0)
             if cell.reason is not None:  # it ended before it began
                 scope.cancel()
+            self._follow(meter)
             try:
                 view = self._view(_toolbox(self.table))
                 result = await run_agent(
@@ -211,6 +221,8 @@ class Subagent:
                     self.home.ledger.revoke(self.cell, DenyReason.LEASE_OVER)
                 reason = cell.reason
                 self.home.ledger.arrive(flight)
+                if self.standing.above is not None:  # what it has seen comes back with its result
+                    self.standing.above.add(self.standing.labels)
         if result is not None:
             return result
         cause = reason or DenyReason.AGENT_CANCELLED

@@ -121,11 +121,10 @@ class Family(Generic[M]):
                 yield item
 
     def _check_tree(self, parent: AgentId) -> None:
-        children = self._children.get(parent, set())
-        live = [name for name in children if self._lives(name)]
-        if len(live) >= self._limits.children_max:
+        live = self.children(parent)
+        if live >= self._limits.children_max:
             raise ConfigError(
-                f"agent {parent!r} has {len(live)} live children, the most there may be",
+                f"agent {parent!r} has {live} live children, the most there may be",
                 code="E-AGENT-WIDTH",
                 fix="wait until some have ended, or raise children_max",
             )
@@ -137,6 +136,10 @@ class Family(Generic[M]):
                 code="E-AGENT-TOTAL",
                 fix="give the task to fewer agents, or raise descendants_max",
             )
+
+    def children(self, agent: AgentId) -> int:
+        """Count the living children of an agent."""
+        return sum(self._lives(name) for name in self._children.get(agent, set()))
 
     def _lives(self, agent: AgentId) -> bool:
         member = self._members.get(agent)

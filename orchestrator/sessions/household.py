@@ -17,8 +17,10 @@ from orchestrator.agents.budget import DEFAULT_BUDGET, Budget, Meter, Price
 from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
 from orchestrator.authority.admission import Ancestor, Grant
+from orchestrator.authority.ceilings import Pin
 from orchestrator.authority.ledger import Cell, Ledger
-from orchestrator.authority.snapshot import CapabilityTable
+from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
+from orchestrator.authority.standing import Standing
 from orchestrator.broker import AgentView, Broker
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
@@ -38,6 +40,7 @@ from orchestrator.sessions.models import model_of
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.records import AgentRecord, AgentRecords
+from policies import Label
 
 __all__ = ["AgentWish", "Household", "TableOf", "wish_of"]
 
@@ -62,6 +65,7 @@ class AgentWish:
     preamble: str = ""
     own: bool = False
     """The parent's own agent: it stands at depth 0, and there is one."""
+    labels: frozenset[Label] = frozenset()
 
 
 class _Parts(TypedDict):
@@ -72,10 +76,11 @@ class _Parts(TypedDict):
     meter: Meter
     give_back: Callable[[], None]
     lineage: tuple[Ancestor, ...]
+    standing: Standing
 
 
 class Household:
-    """Every agent of one session, and what they share."""
+    """Every agent of one session, and what they share. `standing` is the parent's own agent's."""
 
     def __init__(
         self,
@@ -91,6 +96,7 @@ class Household:
         table_of: TableOf,
         records: AgentRecords,
     ) -> None:
+        self.standing = Standing()
         self._session_cell = session_cell
         self._audit = ports.audit
         self._now = ports.clock.now
@@ -125,6 +131,26 @@ class Household:
     def find(self, path: str) -> Subagent:
         """Return a living agent. Raises ConfigError if there is none of this path."""
         return self._family.find(path)
+
+    def own_view(self, table: CapabilityTable) -> AgentView:
+        """Return the side of the broker of the parent's own agent."""
+        cell = self._session_cell
+        return AgentView(
+            agent=PARENT,
+            cell=cell,
+            snapshot=CapabilitySnapshot(agent=PARENT, cell=cell, table=table),
+            road=self._home.broker.call,
+            standing=self.standing,
+        )
+
+    def standing_of(self, path: str) -> Standing:
+        """Return what an agent carries. Raises ConfigError if there is none of this path."""
+        own = path == PARENT and path not in self._family.living
+        return self.standing if own else self._family.find(path).standing
+
+    def children(self, agent: AgentId) -> int:
+        """Count the living children of an agent."""
+        return self._family.children(agent)
 
     def one_off(self, wish: AgentWish) -> OneOffSubagent:
         """Make an agent that works once.
@@ -227,7 +253,8 @@ class Household:
             home=self._home,
             meter=meter,
             give_back=_GivingBack(purse, given, meter),
-            lineage=(*above, Ancestor(table.principal, grant)),
+            lineage=(*above, Ancestor(table.principal, grant, table.policy)),
+            standing=Standing(parent.standing if parent is not None else None, wish.labels),
         )
 
     def _in_background(self, work: BackgroundWork) -> None:
@@ -258,7 +285,10 @@ class _GivingBack:
 def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:
     """Return what an agent on record was to be. Raises ConfigError if no model can be made of it."""
     detail = record.detail
-    grant = cast("Mapping[str, list[str] | None]", detail["grant"])
+    given = dict(cast("Mapping[str, object]", detail["grant"]))
+    pins = cast("list[Mapping[str, str]]", given.pop("pins", []))
+    grant = cast("Mapping[str, list[str]]", given)
+    labels = cast("list[list[str]]", detail.get("labels", []))
     budget = cast("Mapping[str, int | None]", detail["budget"])
     return AgentWish(
         name=record.path,
@@ -266,7 +296,14 @@ def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:
         role=str(detail["role"]),
         own=record.path == PARENT,
         preamble=str(detail.get("preamble", "")),
-        grant=Grant(**grant),
+        grant=Grant(
+            tools=grant["tools"],
+            delegate=grant["delegate"],
+            resources=grant["resources"],
+            prompts=grant["prompts"],
+            pins=tuple(Pin(**pin) for pin in pins),
+        ),
+        labels=frozenset(Label(name, server) for name, server in labels),
         budget=Budget(**budget),
     )
 

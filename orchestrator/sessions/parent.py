@@ -27,7 +27,7 @@ from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
 from orchestrator.authority.admission import Grant
 from orchestrator.authority.ledger import CellKind, Flip, Ledger
-from orchestrator.authority.snapshot import CapabilitySnapshot, Row
+from orchestrator.authority.snapshot import Row
 from orchestrator.broker import AgentView, Broker, BuiltinTool, Receipt, Revocation
 from orchestrator.broker.builtins import list_capabilities
 from orchestrator.catalog.listing import Catalog, CatalogTool, ServerListing
@@ -45,6 +45,7 @@ from orchestrator.sessions.household import AgentWish, Household
 from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.models import model_of
 from orchestrator.sessions.persistent import PersistentSubagent
+from orchestrator.sessions.policy_desk import PolicyDesk
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.records import AgentRecords, MemoryRecords
 from orchestrator.sessions.servers import (
@@ -57,7 +58,7 @@ from orchestrator.sessions.servers import (
 from orchestrator.sessions.skills import SkillShelf
 from orchestrator.sessions.spawning import ask_parent_tool, spawn_tool
 from orchestrator.sessions.tables import Tables
-from policies import PolicySet
+from policies import Label, PolicySet
 
 __all__ = ["PARENT", "ParentSession", "Reload"]
 
@@ -130,8 +131,9 @@ class ParentSession:
             shown=self._fleet.shown_tools,
             builtins=self._builtins,
             builtin_cell=self._ledger.open(CellKind.SERVER, "remit", under=self._cell),
-            policy=policy,
+            policies=self._broker.policies,
             interactive=interactive,
+            children=lambda agent: self._household.children(agent),  # noqa: PLW0108
         )
         self._household = self._make_household(prices, budget, records)
 
@@ -195,7 +197,7 @@ class ParentSession:
     @property
     def policy(self) -> PolicySet:
         """The policy that calls are decided under now."""
-        return self._tables.policy
+        return self._broker.policies.present
 
     def admit(self, listing: ServerListing, names: Collection[str] | None = None) -> None:
         """Let agents be given these tools of a server: a person was shown their definitions.
@@ -212,9 +214,7 @@ class ParentSession:
     @property
     def view(self) -> AgentView:
         """The side of the broker of the parent's own agent: its rights come from the same policy."""
-        table = self._tables.at(0, PARENT, Grant())
-        snapshot = CapabilitySnapshot(agent=PARENT, cell=self._cell, table=table)
-        return AgentView(agent=PARENT, cell=self._cell, snapshot=snapshot, road=self._broker.call)
+        return self._household.own_view(self._tables.of(PARENT, PARENT, Grant(), ()))
 
     def subagent(
         self,
@@ -228,6 +228,7 @@ class ParentSession:
         lease_seconds: float = math.inf,
         through: Callable[[AgentView], View] | None = None,
         preamble: str = "",
+        labels: Collection[Label] = (),
     ) -> OneOffSubagent:
         """Make a subagent that works once, with a view frozen now.
 
@@ -236,8 +237,7 @@ class ParentSession:
         child of an agent without a view has none. What it may spend is set aside from what its
         parent, or the session, has left. After `lease_seconds` from now everything of it is over,
         whatever it does; a child outlives no lease of its parent. A model may be given by its name,
-        `PROVIDER:NAME`. `through` wraps its view while it works, `preamble` stands before its
-        prompt.
+        `PROVIDER:NAME`. `through` wraps its view, `preamble` stands before its prompt, `labels` cling.
 
         Raises:
             ConfigError: a bad name, a name in use, no such model, or a cap on agents, their depth,
@@ -255,6 +255,7 @@ class ParentSession:
                 lease_seconds=lease_seconds,
                 through=through,
                 preamble=preamble,
+                labels=frozenset(labels),
             )
         )
 
@@ -462,12 +463,17 @@ class ParentSession:
         """Decide by another policy from now on. Agents live on; their rights can only shrink.
 
         Permits and approvals in flight end; each further call must pass the verdict in its
-        agent's snapshot and the new policy.
+        agent's snapshot and every policy since, and so must all that the agents above it hand on.
         """
-        self._tables.decide_by(policy)
         self._desk.forget()
         self._broker.enforce(policy)
+        self._tables.clear()
         return self._taken_back(self._ledger.void(self._policy_cell, DenyReason.POLICY_CHANGED))
+
+    @property
+    def policies(self) -> PolicyDesk:
+        """For what a person does with policies."""
+        return PolicyDesk(self, self._household.standing_of, self._ports.audit)
 
     def close(self, reason: DenyReason = DenyReason.SESSION_CLOSED) -> Revocation:
         """Take everything back. When this returns nothing more goes out, whatever is under way."""

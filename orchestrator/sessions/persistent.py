@@ -333,7 +333,8 @@ class PersistentSubagent(Subagent):
             "role": plan.role,
             "preamble": plan.preamble,
             "model": f"{plan.model.provider}:{plan.model.name}",
-            "grant": _as_json(plan.grant),
+            "grant": {**_as_json(plan.grant), "pins": [_as_json(pin) for pin in plan.grant.pins]},
+            "labels": [[label.name, label.server] for label in sorted(self.standing.labels)],
             "budget": _as_json(plan.budget),
         }
         record = AgentRecord(
@@ -343,6 +344,8 @@ class PersistentSubagent(Subagent):
 
     def _changed(self, task: Task[Any]) -> None:
         with suppress(ConfigError):
+            # what clings to the agent is on record before what it has read is
+            self._save()
             self._keep(task)
 
     def _keep(self, task: Task[Any]) -> None:

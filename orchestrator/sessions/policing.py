@@ -6,19 +6,22 @@ Decides nothing, and starts nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import policies
+from orchestrator.catalog.listing import Catalog
+from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.ids import ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.reading import TooLargeError, read_regular
-from policies import PolicySet
+from policies import Annotations, PolicySet
 
-__all__ = ["PolicyFiles", "check_policy", "read_policies"]
+__all__ = ["PolicyFiles", "annotations_of", "check_policy", "read_policies", "tested_policy"]
 
 _BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
 
@@ -85,6 +88,50 @@ def check_policy(
                 fix=f"did you mean {finding.nearest!r}?" if finding.nearest else "",
                 where=Where(place.path, place.line, place.column),
             )
+
+
+def tested_policy(
+    sources: Iterable[policies.Source],
+    parameters: Mapping[str, str],
+    catalog: Catalog,
+    servers: Collection[ServerName],
+) -> PolicySet:
+    """Return policies that fit the servers there are and pass their own tests.
+
+    Raises PolicyError for what cannot be read, ConfigError for what does not fit or pass.
+    """
+    policy = policies.load(sources, parameters)
+    known: dict[str, Mapping[str, Mapping[str, object]] | None] = {BUILTIN_SERVER: None}
+    for name in servers:
+        listing = catalog.listing(name)
+        tools = None if listing is None else listing.tools
+        known[name] = None if tools is None else {tool.name: tool.input_schema for tool in tools}
+    check_policy(policy, known, None)
+    for outcome in policies.run_tests(policy):
+        if not outcome.passed:
+            place = outcome.case.place
+            raise ConfigError(
+                f"the policy does not pass its own test: {outcome.why}",
+                code="E-POLICY-TEST",
+                fix="change the rule, or the test if it is what is wrong",
+                where=Where(place.path, place.line, place.column),
+            )
+    return policy
+
+
+def annotations_of(written: Mapping[str, object]) -> Annotations:
+    """Return a server's hints about a tool, as it gave them; what is no boolean was not said."""
+
+    def said(name: str) -> bool | None:
+        value = written.get(name)
+        return value if isinstance(value, bool) else None
+
+    return Annotations(
+        read_only=said("readOnlyHint"),
+        destructive=said("destructiveHint"),
+        idempotent=said("idempotentHint"),
+        open_world=said("openWorldHint"),
+    )
 
 
 def _content(path: Path) -> bytes:

@@ -1,14 +1,16 @@
 """What agents of one role and grant may reach, worked out once and shared. Makes no agent.
 
-A table depends on role, depth, grant and ancestors, never on an agent's own name: ten thousand agents
-of one grant have one table.
+A table depends on role, depth, grant and ancestors, and on an agent's own name only where a policy
+does: otherwise ten thousand agents of one grant have one table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from orchestrator.authority.admission import Ancestor, Grant, Offer, attenuate
+from orchestrator.authority.history import PolicyHistory
 from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import CapabilityTable
 from orchestrator.broker import BuiltinTool
@@ -17,8 +19,9 @@ from orchestrator.catalog.names import model_names
 from orchestrator.core.calls import ToolSpec
 from orchestrator.core.ids import AgentId
 from orchestrator.sessions.family import depth_of
+from orchestrator.sessions.policing import annotations_of
 from orchestrator.sessions.servers import ServerConnection
-from policies import PolicySet, Principal
+from policies import Principal
 
 __all__ = ["Tables"]
 
@@ -32,25 +35,17 @@ class Tables:
         shown: Callable[[], Iterable[tuple[ServerConnection, CatalogTool]]],
         builtins: Mapping[str, BuiltinTool],
         builtin_cell: Cell,
-        policy: PolicySet,
+        policies: PolicyHistory,
         interactive: bool,
+        children: Callable[[AgentId], int],
     ) -> None:
         self._shown = shown
         self._builtins = builtins
         self._builtin_cell = builtin_cell
-        self._policy = policy
+        self._policies = policies
         self._interactive = interactive
-        self._tables: dict[tuple[Principal, Grant, tuple[Ancestor, ...]], CapabilityTable] = {}
-
-    @property
-    def policy(self) -> PolicySet:
-        """The policy by which tables are made now."""
-        return self._policy
-
-    def decide_by(self, policy: PolicySet) -> None:
-        """Make tables by another policy from now on."""
-        self._policy = policy
-        self._tables.clear()
+        self._children = children
+        self._tables: dict[tuple[object, ...], CapabilityTable] = {}
 
     def clear(self) -> None:
         """Forget all tables: something else is on offer now. Who has one keeps it."""
@@ -59,21 +54,30 @@ class Tables:
     def of(
         self, agent: AgentId, role: str, grant: Grant, above: tuple[Ancestor, ...]
     ) -> CapabilityTable:
-        """Return the table of a child of the session, or of a child of those `above`."""
-        return self.at(depth_of(agent), role or agent, grant, above)
-
-    def at(
-        self, depth: int, role: str, grant: Grant, above: tuple[Ancestor, ...] = ()
-    ) -> CapabilityTable:
-        """Return the table of a role at a depth; 0 is the parent's own."""
-        principal = Principal(role=role, depth=depth, interactive=self._interactive)
-        key = (principal, grant, above)
+        """Return the table of an agent, below those `above`; the parent's own is below nobody."""
+        policy = self._policies.present
+        children = 0
+        if above and policy.bounds_children:
+            children = self._children(AgentId(agent.rpartition("/")[0]))
+        principal = Principal(
+            role=role or agent,
+            agent=agent if policy.names_agents else "",
+            depth=depth_of(agent),
+            interactive=self._interactive,
+            above=tuple(replace(each.principal, above=()) for each in above),
+        )
+        key = (principal, grant, above, children)
         table = self._tables.get(key)
         if table is None:
-            table = attenuate(
-                self._offers(), principal=principal, policy=self._policy, grant=grant, above=above
+            table = self._tables[key] = attenuate(
+                self._offers(),
+                principal=principal,
+                policy=policy,
+                grant=grant,
+                above=above,
+                since=self._policies.since,
+                children=children,
             )
-            self._tables[key] = table
         return table
 
     def _offers(self) -> Iterable[Offer]:
@@ -92,6 +96,7 @@ class Tables:
                     description=tool.description,
                     input_schema=tool.input_schema,
                 ),
+                annotations=annotations_of(tool.annotations),
             )
         for builtin in self._builtins.values():
             yield Offer(

@@ -17,6 +17,7 @@ from policies.model import (
     Assertion,
     Case,
     Decision,
+    MaxChildren,
     Names,
     Operation,
     Policy,
@@ -115,6 +116,17 @@ class PolicySet:
     def rules(self) -> tuple[Rule, ...]:
         """Every rule of every policy."""
         return tuple(rule for policy in self.policies for rule in policy.rules)
+
+    @property
+    def names_agents(self) -> bool:
+        """True if some rule is about agents by their names."""
+        whos = [rule.who for rule in self.rules]
+        return any(who.agents is not None or who.below_agents is not None for who in whos)
+
+    @property
+    def bounds_children(self) -> bool:
+        """True if some rule bounds how many children may be given something."""
+        return any(isinstance(duty, MaxChildren) for rule in self.rules for duty in rule.duties)
 
     def decide(self, request: Request) -> Decision:
         """Return what the set says to one request. Never raises for any arguments."""

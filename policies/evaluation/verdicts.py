@@ -125,7 +125,7 @@ class Verdict:
         upper = self.upper
         conditions = [rule.condition for rule in self.rules if rule.condition is not None]
         trials, complete = witnesses(conditions, self._limits)
-        found = set(upper & {Effect.FORBID})
+        found: set[Effect] = set()
         for context in trials:
             found.add(self._decided(context).effect)
             if found >= upper:

@@ -33,9 +33,9 @@ def _duty(node: Node, literals: Literals, rule: str) -> Duty | None:
     match node.rule:
         case "rate":
             count, stretch = node.words
-            return Rate(
-                literals.count(count, "a rate"), literals.seconds(stretch), _scope(node), rule
-            )
+            number = literals.count(count, "a rate")
+            literals.bound(number, literals.limits.rate_count_max, "calls in a rate", count)
+            return Rate(number, literals.seconds(stretch), _scope(node), rule)
         case "budget":
             return _budget(node, literals, rule)
         case "deadline":
@@ -73,7 +73,10 @@ def _budget(node: Node, literals: Literals, rule: str) -> Budget:
         amount = literals.count(word, "a budget", least=0)
     if amount < 0:
         literals.refuse("a budget is 0 or more", word)
-    return Budget(metered, amount, _scope(node), rule)
+    scope = _scope(node)
+    if scope is Scope.SESSION and metered is not Metered.CALLS:
+        literals.refuse("a budget of a whole session counts calls", word)
+    return Budget(metered, amount, scope, rule)
 
 
 def _scope(node: Node) -> Scope:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import policies
@@ -67,6 +67,7 @@ class Shop:
         principal: Principal = WORKER,
         above: Sequence[Ancestor] = (),
         offers: Iterable[Offer] | None = None,
+        since: Callable[[PolicySet], Sequence[PolicySet]] = lambda policy: (policy,),
     ) -> CapabilityTable:
         return attenuate(
             self.offers() if offers is None else offers,
@@ -74,6 +75,7 @@ class Shop:
             policy=policy(text),
             grant=grant or Grant(),
             above=above,
+            since=since,
         )
 
     def snapshot(self, table: CapabilityTable, agent: str = "worker") -> CapabilitySnapshot:

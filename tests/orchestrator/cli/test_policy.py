@@ -176,7 +176,7 @@ def test_a_denial_names_the_nearest_permit_and_what_it_lacked(remit: Remit, good
     nearest = cast("dict[str, object]", ended.json["nearest_permit"])
     failed = cast("list[dict[str, object]]", nearest["failed"])
     assert nearest["rule"] == "write"
-    assert [test["pointer"] for test in failed] == ["/path"]
+    assert [test["operand"] for test in failed] == ["arg(/path)"]
 
 
 def test_an_explanation_never_holds_the_value_of_an_argument(remit: Remit, good: str):

@@ -1,0 +1,162 @@
+"""What comes with a decision, done: rates and budgets before a call goes out, results afterwards.
+
+A duty that cannot be done refuses: what should be blanked and cannot be found is not shown at all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final, cast
+
+from mcp_client.protocol.errors import McpError
+from mcp_client.protocol.jsonrpc import as_object, reread
+from orchestrator.authority.standing import Standing
+from orchestrator.broker.wish import Wish
+from orchestrator.core.content import UntrustedContent
+from orchestrator.core.errors import AuthorityError, DenyReason
+from policies import Decision, Label
+from policies.limits import PolicyLimits
+from policies.model import Budget, Deadline, Expiry, Mark, Metered, Rate, Redact, Scope
+from policies.patterns import parse_pointer
+
+__all__ = ["UNTRUSTED", "Duties"]
+
+UNTRUSTED: Final = "untrusted"
+"""The label of whatever a server has sent."""
+
+_BLANK: Final = "[redacted]"
+_HIDDEN: Final = "[redacted: not JSON, so that what a policy hides in it cannot be found]"
+_LIMITS: Final = PolicyLimits()
+
+
+class Duties:
+    """Does what policies oblige to. `now` is the clock of rates; the session's own counts are here."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._session = Standing()
+
+    def charge(self, wish: Wish, decision: Decision) -> None:
+        """Count one call, for the agent and all above it; each time that it goes out is one (I15).
+
+        Raises AuthorityError if a rate or a budget has no room for it; then nothing is counted.
+        """
+        now = self._now()
+        counted: list[tuple[Rate | Budget, Standing]] = []
+        for duty in decision.duties:
+            if isinstance(duty, Rate | Budget):
+                for standing in self._whose(wish, duty.scope):
+                    self._require_room(wish, duty, standing, now)
+                    counted.append((duty, standing))
+        for duty, standing in counted:
+            if isinstance(duty, Rate):
+                standing.recent.setdefault(duty.rule, deque(maxlen=duty.count)).append(now)
+            elif duty.metered is Metered.CALLS:
+                standing.calls[duty.rule] = standing.calls.get(duty.rule, 0) + 1
+
+    def seconds(self, decision: Decision) -> float:
+        """Return how long the call may take at most; infinite if nothing is said of it."""
+        found = (duty.seconds for duty in decision.duties if isinstance(duty, Deadline))
+        return min(found, default=math.inf)
+
+    def patience(self, decision: Decision, most: float) -> float:
+        """Return how long a person is waited for, and how long their yes is good."""
+        found = (duty.seconds for duty in decision.duties if isinstance(duty, Expiry))
+        return min((*found, most))
+
+    def mark(self, wish: Wish, decision: Decision | None = None) -> None:
+        """Let what a server has sent cling to the agent, before the agent has it (I20)."""
+        server = wish.ref.server
+        names = (
+            [duty.label for duty in decision.duties if isinstance(duty, Mark)] if decision else []
+        )
+        wish.view.standing.add(Label(name, server) for name in (UNTRUSTED, *names))
+
+    def redacted(self, content: UntrustedContent, decision: Decision) -> UntrustedContent:
+        """Return a result without what a policy hides in it."""
+        pointers = [
+            parse_pointer(text, _LIMITS).keys
+            for duty in decision.duties
+            if isinstance(duty, Redact)
+            for text in duty.pointers
+        ]
+        if not pointers:
+            return content
+        return replace(
+            content,
+            blocks=tuple(_hidden_block(block, pointers) for block in content.blocks),
+            structured=_without(content.structured, pointers),
+        )
+
+    def _whose(self, wish: Wish, scope: Scope) -> Iterable[Standing]:
+        return (self._session,) if scope is Scope.SESSION else wish.view.standing.lineage()
+
+    def _require_room(
+        self, wish: Wish, duty: Rate | Budget, standing: Standing, now: float
+    ) -> None:
+        if isinstance(duty, Rate):
+            recent = standing.recent.get(duty.rule)
+            if recent is None or len(recent) < duty.count or now - recent[0] >= duty.seconds:
+                return
+            raise AuthorityError(
+                f"{wish.ref}: at most {duty.count} such calls in {duty.seconds:g} seconds",
+                reason=DenyReason.RATE_EXCEEDED,
+                rule=duty.rule,
+                fix=f"wait {max(0.0, duty.seconds - (now - recent[0])):.0f} seconds",
+            )
+        if duty.metered is Metered.CALLS:
+            used = float(standing.calls.get(duty.rule, 0))
+        else:
+            used = standing.used().get(duty.metered.value, 0.0)
+        if used >= duty.amount:
+            raise AuthorityError(
+                f"{wish.ref}: the policy's budget of {duty.amount:g} {duty.metered.value} is spent",
+                reason=DenyReason.BUDGET_SPENT,
+                rule=duty.rule,
+            )
+
+
+def _hidden_block(
+    block: Mapping[str, object], pointers: Iterable[tuple[str, ...]]
+) -> Mapping[str, object]:
+    if block.get("type") != "text" or not isinstance(block.get("text"), str):
+        # a picture, a link or an embedded file may show the same as what is hidden
+        return {"type": "text", "text": _HIDDEN}
+    try:
+        value = as_object(reread(cast("str", block["text"]).encode()))
+    except (McpError, ValueError):
+        value = None
+    if value is None:
+        return {"type": "text", "text": _HIDDEN}
+    shown = json.dumps(_without(value, pointers), ensure_ascii=False)
+    return {**block, "text": shown}
+
+
+def _without(value: object, pointers: Iterable[tuple[str, ...]]) -> object:
+    for keys in pointers:
+        value = _blanked(value, keys)
+    return value
+
+
+def _blanked(value: object, keys: tuple[str, ...]) -> object:
+    """Return a copy in which what a pointer means is blank; below an array, in each element."""
+    if not keys:
+        return _BLANK
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, object]", value)
+        if keys[0] not in members:
+            return members
+        return {**members, keys[0]: _blanked(members[keys[0]], keys[1:])}
+    if isinstance(value, list | tuple):
+        items = cast("list[object]", value)
+        if keys[0].isdigit():
+            return [
+                _blanked(item, keys[1:]) if str(at) == keys[0] else item
+                for at, item in enumerate(items)
+            ]
+        return [_blanked(item, keys) for item in items]
+    return value

@@ -1,0 +1,163 @@
+"""What comes with a decision is done: so many, so long, not these members of a result."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mcp_client.testing import ScriptedServer
+from orchestrator import Call
+from orchestrator.core.errors import DenyReason
+from tests.orchestrator.agents.stage import recipe
+from tests.orchestrator.broker.stage import Person, calls_at, refusal, scripted, staged
+
+RATE = """
+policy p v1 {
+  permit "all" call on any server
+  permit "hand on" delegate on any server
+  limit "slow" call on files/ok rate 2 per 1m
+}
+"""
+
+
+async def test_beyond_its_rate_a_call_is_refused_before_a_byte() -> None:
+    async with staged(RATE) as stage:
+        view = stage.agent().view
+        for _ in range(2):
+            await view.call(Call("files", "ok", {}))
+
+        error = await refusal(view, "files/ok")
+
+        assert (error.reason, error.rule) == (DenyReason.RATE_EXCEEDED, "slow")
+        assert len(calls_at(stage.files)) == 2
+
+
+async def test_after_its_stretch_a_rate_has_room_again() -> None:
+    async with staged(RATE) as stage:
+        view = stage.agent().view
+        for _ in range(2):
+            await view.call(Call("files", "ok", {}))
+        stage.clock.time += 60
+
+        assert (await view.call(Call("files", "ok", {}))).text == "ok"
+
+
+async def test_what_a_child_uses_counts_for_its_parent() -> None:
+    async with staged(RATE) as stage:
+        parent = stage.agent()
+        child = stage.agent("child", parent=parent).view
+        for _ in range(2):
+            await child.call(Call("files", "ok", {}))
+
+        assert (await refusal(parent.view, "files/ok")).reason is DenyReason.RATE_EXCEEDED
+        assert (await stage.agent("other").view.call(Call("files", "ok", {}))).text == "ok"
+
+
+async def test_a_rate_of_the_session_counts_everybodys_calls() -> None:
+    text = RATE.replace("per 1m", "per 1m per session")
+    async with staged(text) as stage:
+        for name in ("one", "two"):
+            await stage.agent(name).view.call(Call("files", "ok", {}))
+
+        error = await refusal(stage.agent("three").view, "files/ok")
+        assert error.reason is DenyReason.RATE_EXCEEDED
+
+
+async def test_a_budget_of_calls_is_spent_for_good() -> None:
+    text = RATE.replace("rate 2 per 1m", "budget calls 1")
+    async with staged(text) as stage:
+        view = stage.agent().view
+        await view.call(Call("files", "ok", {}))
+        stage.clock.time += 86_400
+
+        assert (await refusal(view, "files/ok")).reason is DenyReason.BUDGET_SPENT
+
+
+async def test_a_policy_sees_what_the_agent_itself_has_used() -> None:
+    text = """
+    policy p v1 {
+      permit "all" call on any server
+      limit "turns" call on files/ok budget turns 2
+    }
+    """
+    source = """
+def main(task):
+    seen = []
+    for _ in range(3):
+        (found,) = yield [Call("files", "ok", {})]
+        seen.append(found.error is None)
+    return seen
+"""
+    async with staged(text) as stage:
+        result = await stage.agent(model=recipe(source)).run("go")
+
+    assert result.answer == [True, False, False]
+
+
+async def test_a_person_is_waited_for_as_long_as_the_rule_says() -> None:
+    person = Person(think=lambda _: None)
+    text = 'policy p v1 { ask "quick" call on files/ok expires 10ms }'
+    async with staged(text, person=person) as stage:
+        error = await refusal(stage.agent().view, "files/ok")
+
+    assert error.reason is DenyReason.ASK_UNANSWERED
+
+
+def crm() -> ScriptedServer:
+    server = scripted()
+    people = [{"name": "Ada", "email": "ada@x"}, {"name": "Bob", "email": "bob@x"}]
+    server.add_tool(
+        "people",
+        lambda _: {
+            "content": [
+                {"type": "text", "text": json.dumps({"people": people})},
+                {"type": "text", "text": "mail ada@x"},
+                {"type": "image", "data": "QUJD", "mimeType": "image/png"},
+            ],
+            "structuredContent": {"people": people, "count": 2},
+        },
+    )
+    return server
+
+
+async def test_what_a_policy_hides_is_in_no_part_of_a_result() -> None:
+    text = """
+    policy p v1 {
+      permit "all" call on any server
+      oblige "hide" call on files/people redact /people/email
+    }
+    """
+    async with staged(text, servers=[crm()]) as stage:
+        content = await stage.agent().view.call(Call("files", "people", {}))
+
+    assert "@x" not in json.dumps([list(map(dict, content.blocks)), content.structured])
+    assert content.structured == {
+        "people": [
+            {"name": "Ada", "email": "[redacted]"},
+            {"name": "Bob", "email": "[redacted]"},
+        ],
+        "count": 2,
+    }
+    assert [block["type"] for block in content.blocks] == ["text", "text", "text"]
+
+
+async def test_a_result_that_nothing_hides_is_as_it_was() -> None:
+    async with staged(servers=[crm()]) as stage:
+        content = await stage.agent().view.call(Call("files", "people", {}))
+
+    assert "ada@x" in content.text
+
+
+@pytest.mark.parametrize("pointer", ["/people/0/email", "/people"])
+async def test_one_element_or_all_of_a_member_can_be_hidden(pointer: str) -> None:
+    text = f"""
+    policy p v1 {{
+      permit "all" call on any server
+      oblige "hide" call on files/people redact {pointer}
+    }}
+    """
+    async with staged(text, servers=[crm()]) as stage:
+        content = await stage.agent().view.call(Call("files", "people", {}))
+
+    assert "ada@x" not in json.dumps(content.structured)
