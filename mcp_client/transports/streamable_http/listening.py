@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mcp_client.net.getting import Getter
-from mcp_client.net.http.errors import ConnectionLostError
+from mcp_client.net.http.errors import CertificateError, ConnectError, ConnectionLostError
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
 from mcp_client.protocol.http.replies import EVENT_STREAM, Headers, media_type
@@ -87,7 +87,10 @@ class ListeningStream:
 
     def failed(self, error: Exception, delivery: Delivery) -> None:
         """Reconnect, if it was there before."""
-        if self._reader is not None and isinstance(error, ConnectionLostError):
+        if isinstance(error, CertificateError):
+            return  # another server than before answers there
+        # one that is being started anew takes no connections for a moment
+        if self._reader is not None and isinstance(error, ConnectionLostError | ConnectError):
             self._again()
 
     def _again(self) -> None:
