@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "plan": LazyCommand("orchestrator.cli.plan:plan", "Show what a pipeline would do."),
     "runs": LazyCommand("orchestrator.cli.runs:runs", "Look at the runs there were."),
     "report": LazyCommand("orchestrator.cli.report:report", "Write the report of a run."),
+    "ask": LazyCommand("orchestrator.cli.ask:ask", "Ask one question, over the servers there are."),
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
     "mcp": LazyCommand("orchestrator.cli.mcp:mcp", "Look at the configured servers."),
@@ -34,6 +35,7 @@ COMMANDS: Final = {
     "doctor": LazyCommand(
         "orchestrator.cli.doctor:doctor", "Look whether remit can work here, and what mends it."
     ),
+    "config": LazyCommand("orchestrator.cli.config:config", "Look at what is set."),
     "completion": LazyCommand(
         "orchestrator.cli.completion:completion", "Print the completion script of a shell."
     ),

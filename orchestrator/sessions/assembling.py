@@ -117,8 +117,12 @@ def check_offers(session: parent.ParentSession) -> None:
     known: dict[str, Mapping[str, Mapping[str, object]] | None] = {BUILTIN_SERVER: None}
     for name in session.servers:
         listing = catalog.listing(name)
-        tools = listing.tools if listing is not None else ()
-        known[name] = {tool.name: tool.input_schema for tool in tools}
+        # of one that does not answer nobody knows what it offers
+        known[name] = (
+            {tool.name: tool.input_schema for tool in listing.tools}
+            if listing is not None
+            else None
+        )
     check_policy(session.policy, known, None)
 
 

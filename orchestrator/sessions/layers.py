@@ -45,15 +45,17 @@ def configured_servers(
     approve: Collection[str] = (),
     allow_variables: Collection[str] = (),
     out: str = "",
+    with_project: bool = True,
 ) -> ConfiguredServers:
     """Read the profile's servers file and the project's.
 
     `servers` is the project's file; None takes the one of the project we stand in, if it has one.
+    Without `with_project` only the profile's is read.
     Raises ConfigError for a file that cannot be read, or an approval that is none.
     """
     named = servers or project_of(Path.cwd() / SERVERS_FILE) / SERVERS_FILE
     project = project_of(named).resolve()
-    present = named if servers is not None or named.exists() else None
+    present = named if with_project and (servers is not None or named.exists()) else None
     profile = paths.config / "mcp.json"
 
     def load(path: Path | None, origin: Origin) -> ServersFile:

@@ -1,0 +1,234 @@
+"""`remit ask`: one question to the parent's own agent, over the servers there are. Waits for nobody
+who cannot be asked.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from orchestrator.cli.options import json_option, print_json, print_text
+from orchestrator.core.errors import ConfigError, RemitError
+
+if TYPE_CHECKING:
+    from orchestrator.agents.events import AgentEvent
+    from orchestrator.agents.results import AgentResult
+    from orchestrator.sessions.standing import Notice, Standing, StandingRequest
+    from orchestrator.surfaces.progress import Progress, ProgressStyle
+    from orchestrator.surfaces.reply import Reply, Unanswered
+
+__all__ = ["ask"]
+
+_PROMPT_BYTES_MAX: Final = 1024 * 1024
+"""Of a question on stdin: more than any model reads at once."""
+
+
+@click.command(short_help="Ask one question, over the servers there are.")
+@click.argument("question", required=False)
+@click.option("--model", default="", metavar="PROVIDER:NAME", help="Who answers.")
+@click.option(
+    "--servers",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The project's servers file; by default `.mcp.json` of the project we stand in.",
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Policy files in place of those that are set. May be given several times.",
+)
+@click.option(
+    "--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for this call."
+)
+@click.option(
+    "--allow-variable",
+    "allow_variables",
+    multiple=True,
+    metavar="NAME",
+    help="Let the project's servers file use this environment variable.",
+)
+@click.option("--no-project", is_flag=True, help="Look at nothing that comes with the project.")
+@click.option("--max-usd", type=click.FloatRange(min=0), help="Spend at most so many US dollars.")
+@click.option("--max-calls", type=click.IntRange(min=0), help="Make at most so many calls.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="End after so many seconds.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+@click.pass_context
+def ask(
+    context: click.Context,
+    question: str | None,
+    model: str,
+    servers: Path | None,
+    policies: tuple[Path, ...],
+    approve: tuple[str, ...],
+    allow_variables: tuple[str, ...],
+    no_project: bool,
+    max_usd: float | None,
+    max_calls: int | None,
+    timeout: float | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Ask one question. Without QUESTION, or with `-`, it is read from stdin.
+
+    The answer goes to stdout, all else to stderr. Where a rule asks a person and nobody is at a
+    terminal, the call is refused and the command ends with 4; it never waits.
+    """
+    import anyio
+
+    from mcp_client.transports.stdio import harden_process
+    from orchestrator.agents.budget import Budget
+    from orchestrator.cli.running import EXIT_CODES
+    from orchestrator.sessions.standing import StandingRequest
+    from orchestrator.surfaces.reply import reply_object
+
+    harden_process()
+    text = _question(question)
+    request = StandingRequest(
+        servers=servers,
+        policies=policies,
+        model=model,
+        budget=Budget(usd=max_usd, calls=max_calls, seconds=timeout),
+        with_project=not no_project,
+        approve=approve,
+        allow_variables=allow_variables,
+    )
+    reply = anyio.run(_ask, text, request, quiet or as_json)
+    if as_json:
+        print_json(reply_object(reply))
+    else:
+        _show(reply)
+    context.exit(EXIT_CODES[reply.status].value)
+
+
+def _question(words: str | None) -> str:
+    """Return what is asked. Raises ConfigError if nothing is."""
+    text = words
+    if words is None or words == "-":
+        if words is None and sys.stdin.isatty():
+            raise click.UsageError('there is no question: remit ask "…", or pipe one in')
+        text = sys.stdin.read(_PROMPT_BYTES_MAX + 1)
+        if len(text) > _PROMPT_BYTES_MAX:
+            raise ConfigError(
+                f"the question has more than {_PROMPT_BYTES_MAX} characters",
+                code="E-ASK-QUESTION",
+                fix="name a file that an agent can read in parts",
+            )
+    if text is None or not text.strip():
+        raise ConfigError("the question is empty", code="E-ASK-QUESTION", fix='remit ask "…"')
+    return text
+
+
+async def _ask(text: str, request: StandingRequest, quiet: bool) -> Reply:
+    """Open the session, ask, close it. What keeps the session from standing is a reply too."""
+    import os
+
+    from orchestrator.core.outcomes import RunStatus
+    from orchestrator.sessions.approvals import PendingApprovalError
+    from orchestrator.sessions.ports import SystemClock
+    from orchestrator.sessions.standing import open_standing
+    from orchestrator.sessions.state import StatePaths, keep_shown
+    from orchestrator.surfaces.consent import TerminalApprover
+    from orchestrator.surfaces.progress import open_progress, style_for
+    from orchestrator.surfaces.reply import Reply
+
+    paths = StatePaths.from_environment(os.environ)
+    style = style_for(sys.stderr, quiet=quiet, environ=os.environ)
+    with open_progress(sys.stderr, style, now=SystemClock.now, steps=()) as progress:
+        person = TerminalApprover(
+            answers=sys.stdin,
+            questions=sys.stderr,
+            pause=progress.paused,
+            now=SystemClock.now,
+            keep=lambda shown: keep_shown(paths.shown, shown),
+        )
+        heard = _Heard(progress)
+        try:
+            async with open_standing(
+                request,
+                environ=os.environ,
+                home=Path.home(),
+                approver=person,
+                confirm=person.confirm_items if person.interactive else None,
+                on_event=heard.hear,
+            ) as standing:
+                return await _answer(standing, text, heard, progress, style)
+        except PendingApprovalError as error:
+            return Reply(status=RunStatus.PENDING_APPROVAL, error=error)
+
+
+class _Heard:
+    """What agents do, for the progress, and what nobody could be asked about."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.unanswered: list[Unanswered] = []
+
+    def hear(self, event: AgentEvent) -> None:
+        from orchestrator.surfaces.reply import UNANSWERED_MAX, unanswered
+
+        self._progress.emit(event)
+        asked = unanswered(event)
+        if asked is not None and len(self.unanswered) < UNANSWERED_MAX:
+            self.unanswered.append(asked)
+
+
+async def _answer(
+    standing: Standing, text: str, heard: _Heard, progress: Progress, style: ProgressStyle
+) -> Reply:
+    from orchestrator.surfaces.progress import ProgressStyle
+    from orchestrator.surfaces.reply import Reply, reply_status
+
+    if standing.model is None:
+        raise ConfigError(
+            "nobody is there to answer: no model is set",
+            code="E-ASK-MODEL",
+            fix='name one with --model openai:gpt-5-mini, or write model = "…" into config.toml',
+        )
+    if style is not ProgressStyle.QUIET and standing.notices:
+        with progress.paused():
+            _tell(standing.notices)
+    agent = standing.session.assistant(model=standing.model, budget=standing.settings.budget)
+    result: AgentResult = await agent.run(text)
+    return Reply(
+        status=reply_status(result, heard.unanswered),
+        result=result,
+        unanswered=tuple(heard.unanswered),
+        notices=standing.notices,
+        run=standing.run,
+        audit=str(standing.audit),
+    )
+
+
+def _tell(notices: tuple[Notice, ...]) -> None:
+    for notice in notices:
+        message = f": {notice.message}" if notice.message else ""
+        print_text(f"{notice.name} is {notice.state}{message}", to_stderr=True)
+        if notice.fix:
+            print_text(f"  fix: {notice.fix}", to_stderr=True)
+
+
+def _show(reply: Reply) -> None:
+    """Print the answer, and on stderr why there is none or it is not whole."""
+    from orchestrator.cli.failures import failure_of
+
+    if reply.text:
+        print_text(reply.text)
+    error: RemitError | None = reply.error
+    if error is None and reply.result is not None:
+        error = reply.result.error
+    if error is not None:
+        click.echo(failure_of(error).as_text(), err=True)
+    # an error says it of the first already
+    for item in reply.unanswered if error is None else ():
+        print_text(
+            f"not asked: {item.agent} wanted {item.server}/{item.tool}; rule {item.rule} asks a "
+            "person, and nobody can be asked here",
+            to_stderr=True,
+        )

@@ -1,0 +1,231 @@
+"""`remit ask`: one question, a typed answer, and no wait for anybody."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from orchestrator.cli.demo import files_server
+from tests.orchestrator.cli.running import Finished, Remit
+
+SAYS = """
+from orchestrator import AuthorityError, Call
+
+def says(task):
+    yield []
+    return "you asked: " + task.prompt
+
+def reads(task):
+    try:
+        answer = yield Call("files", "read_file", {"path": "note.txt"})
+    except AuthorityError as error:
+        return "no: " + error.reason.value
+    return answer.text
+
+def sees(task):
+    listed = yield Call("remit", "list_capabilities")
+    return listed.text
+"""
+READS = """policy reading v1 {
+  permit "notes" call on files/read_file
+  permit "own" call on remit/*
+}
+"""
+ASKS = 'policy asking v1 { ask "notes" call on files/read_file }\n'
+
+
+@pytest.fixture
+def project(home: Path) -> Path:
+    """A project with a recipe, a note, and a server of the profile whose tools count as seen."""
+    here = Path.cwd()
+    (here / ".git").mkdir()
+    (here / "model.py").write_text(SAYS)
+    (here / "note.txt").write_text("the note")
+    config = home / "config"
+    config.mkdir(parents=True)
+    server = {
+        "command": sys.executable,
+        "args": ["-I", files_server.__file__, "--root", str(here), "--out", str(here)],
+        "description_trust": "first-use",
+    }
+    (config / "mcp.json").write_text(json.dumps({"mcpServers": {"files": server}}))
+    return here
+
+
+def approved(*files: str) -> list[str]:
+    words: list[str] = []
+    for file in files:
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        words += ["--approve", f"{file}@{digest}"]
+    return words
+
+
+def asked(remit: Remit, function: str, *words: str) -> Finished:
+    model = f"recipe:model.py:{function}"
+    return remit("ask", "what?", "--model", model, "--quiet", *approved("model.py"), *words)
+
+
+def test_the_answer_and_nothing_else_goes_to_stdout(remit: Remit, project: Path):
+    ended = asked(remit, "says")
+
+    assert (ended.code, ended.out, ended.err) == (0, "you asked: what?\n", "")
+
+
+def test_a_question_comes_in_on_stdin(remit: Remit, project: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("from a pipe"))
+
+    ended = remit("ask", "--model", "recipe:model.py:says", "--quiet", *approved("model.py"))
+
+    assert ended.out == "you asked: from a pipe\n"
+
+
+def test_a_profiles_server_is_used_as_a_profiles_policy_says(
+    remit: Remit, project: Path, home: Path
+):
+    (home / "config" / "own.policy").write_text(READS)
+    (home / "config" / "config.toml").write_text('policy = ["own.policy"]\n')
+
+    ended = asked(remit, "reads", "--json")
+
+    assert ended.code == 0, ended.out
+    assert ended.json["result"] == {
+        "trust": "untrusted_external",
+        "authority": "none",
+        "value": "the note",
+    }
+    assert ended.json["sources"] == ["files/read_file"]
+
+
+@pytest.mark.requirement("S-12")
+@pytest.mark.requirement("S-48")
+def test_where_nobody_can_be_asked_it_says_what_was_wanted_and_waits_for_nobody(
+    remit: Remit, project: Path
+):
+    Path("ask.policy").write_text(ASKS)
+
+    ended = asked(remit, "reads", "--json", "--policy", "ask.policy", *approved("ask.policy"))
+
+    assert ended.code == 4
+    assert ended.json["status"] == "input_required"
+    (wanted,) = cast("list[dict[str, str]]", ended.json["input_required"])
+    assert (wanted["agent"], wanted["server"], wanted["tool"]) == ("parent", "files", "read_file")
+    assert '"notes"' in wanted["rule"]
+
+
+@pytest.mark.requirement("S-48")
+def test_without_a_policy_each_call_asks(remit: Remit, project: Path):
+    ended = asked(remit, "sees", "--json")
+
+    assert ended.code == 4
+    error = cast("dict[str, str]", ended.json["error"])
+    assert "remit init --policy" in error["fix"]
+
+
+@pytest.mark.requirement("S-20")
+def test_what_comes_with_a_project_is_pending_until_it_is_approved(remit: Remit, project: Path):
+    Path(".mcp.json").write_text('{"mcpServers": {"own": {"command": "no-such-program"}}}')
+
+    ended = asked(remit, "says", "--json")
+
+    assert ended.code == 6
+    assert ended.json["status"] == "pending_approval"
+    assert "own" in cast("dict[str, str]", ended.json["error"])["message"]
+
+
+@pytest.mark.requirement("S-20")
+def test_a_profiles_entry_wins_over_a_projects_of_the_same_name(remit: Remit, project: Path):
+    Path(".mcp.json").write_text('{"mcpServers": {"files": {"command": "no-such-program"}}}')
+    Path("own.policy").write_text(READS)
+
+    ended = asked(remit, "reads", "--json", "--policy", "own.policy", *approved("own.policy"))
+
+    assert ended.code == 0, ended.out
+    notices = cast("list[dict[str, str]]", ended.json["notices"])
+    assert any("the profile has that name" in notice["message"] for notice in notices)
+
+
+def test_without_the_project_nothing_of_it_is_looked_at(remit: Remit, project: Path):
+    Path(".mcp.json").write_text("{ not json")
+    Path("remit.toml").write_text("not toml")
+
+    ended = asked(remit, "says", "--no-project")
+
+    assert ended.out == "you asked: what?\n"
+
+
+def test_a_server_that_cannot_be_had_is_a_notice_and_the_others_go_on(
+    remit: Remit, project: Path, home: Path
+):
+    file = home / "config" / "mcp.json"
+    servers = json.loads(file.read_text())
+    servers["mcpServers"]["gone"] = {"command": sys.executable, "args": ["-c", "raise SystemExit"]}
+    file.write_text(json.dumps(servers))
+    Path("own.policy").write_text(READS)
+
+    ended = asked(remit, "reads", "--json", "--policy", "own.policy", *approved("own.policy"))
+
+    assert ended.code == 0, ended.out
+    notices = cast("list[dict[str, str]]", ended.json["notices"])
+    assert [(notice["name"], notice["state"]) for notice in notices] == [("gone", "failed")]
+
+
+def test_a_projects_settings_count_once_they_are_approved(remit: Remit, project: Path):
+    Path("own.policy").write_text(READS)
+    Path("remit.toml").write_text('policy = ["own.policy"]\n[budget]\ncalls = 0\n')
+
+    pending = asked(remit, "reads", "--json", *approved("own.policy"))
+    ended = asked(remit, "reads", "--json", *approved("own.policy", "remit.toml"))
+
+    assert pending.code == 6
+    assert ended.json["result"] != {"value": "the note"}
+    assert cast("dict[str, object]", ended.json["usage"])["refused"] == 1
+
+
+def test_without_a_model_it_says_how_to_name_one(remit: Remit, home: Path):
+    ended = remit("ask", "what?")
+
+    assert ended.code == 2
+    assert "E-ASK-MODEL" in ended.err
+    assert "--model" in ended.err
+
+
+@pytest.mark.parametrize("question", ["", "   \n"])
+def test_an_empty_question_is_an_error(remit: Remit, home: Path, question: str):
+    ended = remit("ask", question, "--model", "openai:x")
+
+    assert ended.code == 2
+    assert "E-ASK-QUESTION" in ended.err
+
+
+def test_a_question_past_the_bound_is_an_error(
+    remit: Remit, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("x" * (1024 * 1024 + 1)))
+
+    ended = remit("ask", "-", "--model", "openai:x")
+
+    assert ended.code == 2
+    assert "E-ASK-QUESTION" in ended.err
+
+
+def test_a_budget_of_the_command_line_holds(remit: Remit, project: Path):
+    Path("own.policy").write_text(READS)
+
+    ended = asked(
+        remit,
+        "reads",
+        "--json",
+        "--max-calls",
+        "0",
+        "--policy",
+        "own.policy",
+        *approved("own.policy"),
+    )
+
+    assert cast("dict[str, object]", ended.json["usage"])["refused"] == 1
