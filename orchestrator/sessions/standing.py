@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from mcp_client.auth.settings import AuthorizationStep
 from orchestrator.agents.budget import Budget
 from orchestrator.agents.events import AgentEvent
 from orchestrator.agents.model import Model
@@ -39,6 +40,7 @@ from orchestrator.sessions.assembling import (
 )
 from orchestrator.sessions.chosen_model import ChosenModel, choose_model
 from orchestrator.sessions.consent import Confirm
+from orchestrator.sessions.credentials import login_ports
 from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_files, take_up
 from orchestrator.sessions.entries import (
     EntryState,
@@ -139,9 +141,12 @@ async def open_standing(
     home: Path,
     approver: Approver | None = None,
     confirm: Confirm | None = None,
+    login: Callable[[ServerEntry], AuthorizationStep | None] | None = None,
     on_event: Callable[[AgentEvent], None] | None = None,
 ) -> AsyncGenerator[Standing]:
     """Open the session, connect its servers, and close it with the block.
+
+    A server that wants a login is a notice. `login` returns who has a person consent to one.
 
     Raises:
         PendingApprovalError: something is not approved, and nobody said yes to it.
@@ -165,6 +170,7 @@ async def open_standing(
             policy=preparing.rules.policy,
             limits=limits,
             prices=preparing.settings.prices,
+            logins=login_ports(paths, preparing.entries, login),
             ports=session_ports(clock, run, log, digest, approver, on_event),
         )
         session.definitions = preparing.definitions
@@ -240,7 +246,7 @@ class _Preparing:
         self.rules = self._read(self.settings.policies)
         self._model = self._choose()
         self.asking = Asking(
-            ApprovalStore(paths.approvals), found.project, request.approve, confirm
+            ApprovalStore(paths.approvals), found.project, request.approve, confirm, logs_in=True
         )
 
     def _merged(self, theirs: Settings) -> Settings:
