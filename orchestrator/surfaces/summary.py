@@ -78,6 +78,7 @@ def summary_object(summary: RunSummary) -> dict[str, object]:
                 "calls": result.calls,
                 "denied": result.denied,
                 "refused": result.refused,
+                "failed": result.failed,
                 "tokens": result.tokens,
                 "seconds": round(result.seconds, 3),
                 "status": result.status.value,
