@@ -265,14 +265,31 @@ class ServerFleet:
         nobody is here, or why it came to nothing.
         """
         connection, login = self.login_of(name)
+        await connection.ready.wait()
+        if connection.state in _WITHDRAWN:
+            raise ConfigError(
+                f"server {name!r} is {connection.state.value}",
+                code="E-LOGIN-WITHDRAWN",
+                fix="enable it, or add it again, and then log in",
+            )
         if self._logins.step(connection.entry) is None:
             raise needs_login(connection.name)
         if connection.state is ServerState.CONNECTED:
             await login.renew()
-        elif connection.state not in _WITHDRAWN:
+        else:
             self._open(connection.entry, asks=True)
-        found = self.find(name)
-        await found.ready.wait()
+        return await self._present(name)
+
+    async def _present(self, name: str) -> ServerConnection:
+        """Return a server once it is reached: another login than before makes another incarnation.
+
+        Raises what is in the way.
+        """
+        while True:
+            found = self.find(name)
+            await found.ready.wait()
+            if self.find(name) is found:
+                break
         if found.error is not None:
             raise found.error
         return found

@@ -346,3 +346,33 @@ async def test_a_login_where_nobody_is_here_is_refused_at_once() -> None:
                 await stage.session.log_in("far")
 
     assert caught.value.code == "E-SERVER-NEEDS-AUTH"
+
+
+async def test_a_login_after_one_that_is_over_returns_the_server_that_is_reached_by_the_new_one() -> (
+    None
+):
+    browser = Browser()
+    with oauth_world() as world:
+        store = with_login(world, ended=True)
+        world.realm.spend(world.realm.tokens[0])
+        async with login_stage(world.url, store=store, step=browser) as stage:
+            before = stage.state
+            connection = await stage.session.log_in("far")
+            after = connection.state, connection is stage.far, connection.listing is not None
+
+    assert (before, len(browser.visited)) == (ServerState.NEEDS_AUTH, 1)
+    assert after == (ServerState.CONNECTED, True, True)
+
+
+@pytest.mark.parametrize("act", ["remove_server", "disable_server"])
+async def test_a_server_that_was_withdrawn_is_not_brought_back_by_a_login(act: str) -> None:
+    browser = Browser()
+    with oauth_world() as world:
+        async with login_stage(world.url, store=with_login(world), step=browser) as stage:
+            getattr(stage.session, act)("far")
+            seen = len(world.resource_log)
+            with pytest.raises(ConfigError, match="far"):
+                await stage.session.log_in("far")
+
+    assert browser.visited == []
+    assert [seen for seen in world.resource_log[seen:] if seen.rpc == "initialize"] == []
