@@ -126,7 +126,7 @@ class CredentialSource(Protocol):
 
     @property
     def is_due(self) -> bool:
-        """Whether they are about to end: then `ready` is to be awaited before a request is sent."""
+        """Whether they are about to end, or another program has others: then `ready` comes first."""
         ...
 
     async def ready(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, TypeVar
@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from mcp_client.auth.asking import Asker
+from mcp_client.auth.attaching import BoundHeaders, PresentGuard
 from mcp_client.auth.attempt import Attempts
 from mcp_client.auth.discovery import UrlRules
 from mcp_client.auth.dpop import ProofKey
@@ -26,7 +27,7 @@ from mcp_client.auth.registration import ClientIdentity
 from mcp_client.auth.requests import Token
 from mcp_client.auth.runs import SharedRun
 from mcp_client.auth.settings import AuthorizationStep, AuthSettings
-from mcp_client.auth.store import Kept, Stored, TokenStore
+from mcp_client.auth.store import Kept, Stored, TellingStore, TokenStore
 from mcp_client.net.http.engine import HttpEngine
 from mcp_client.net.http.httpx_transport import guarded_client
 from mcp_client.net.http.messages import LateHeaders, Target
@@ -44,33 +45,6 @@ _LIMITS: Final = AuthLimits()
 def wall_clock() -> float:
     """Return the time in seconds since 1970, as tokens and assertions count it."""
     return datetime.now(tz=UTC).timestamp()
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """Headers of one request: its token, and where wanted a proof made for it."""
-
-    owner: Authorizer
-    method: str
-    url: str = field(repr=False)
-
-    def __call__(self) -> Sequence[tuple[str, str]]:
-        return self.owner.headers_for(self.method, self.url)
-
-
-@dataclass(frozen=True, slots=True)
-class _RunGuard:
-    """Leave for the credential traffic of a run, until somebody logs out."""
-
-    owner: Authorizer
-    leave: SendGuard
-
-    def check(self) -> None:
-        self.owner.require_present()
-        self.leave.check()
-
-    def sent(self) -> None:
-        self.leave.sent()
 
 
 class Authorizer:
@@ -120,7 +94,7 @@ class Authorizer:
         rules = UrlRules.of(server_url, limits)
         asker = Asker(
             guarded_client(engine, seconds=limits.request_seconds_max),
-            guard=_RunGuard(self, guard),
+            guard=PresentGuard(self.require_present, guard),
             rules=rules,
             key=self._key,
             clock=clock,
@@ -141,6 +115,8 @@ class Authorizer:
         self._step_ups = 0
         self._on_change = on_change
         self._runs = SharedRun(closing_seconds=limits.closing_seconds)
+        self._telling = store if isinstance(store, TellingStore) else None
+        self._version: object = None
         self._storing = anyio.Lock()
         self._logouts = 0
         self._logouts_of_run = 0
@@ -176,7 +152,7 @@ class Authorizer:
         """
         if Target.parse(url).origin != self._origin:
             raise AuthorizationFailedError(AuthFault.URL, "a request would leave the origin")
-        return _Bound(self, method, url)
+        return BoundHeaders(self.headers_for, method, url)
 
     def headers_for(self, method: str, url: str) -> Sequence[tuple[str, str]]:
         """Return the headers of a request that is sent in this step."""
@@ -214,15 +190,19 @@ class Authorizer:
 
     @property
     def is_due(self) -> bool:
-        """Whether the token is about to end and can be renewed without anybody."""
-        return self._clock() >= self._due_at
+        """Whether the token is about to end and can be renewed alone, or the store has another."""
+        return self._clock() >= self._due_at or self._has_moved()
 
     async def ready(self) -> None:
-        """Renew what is about to end. Waits only if it has ended; never asks a person or fails.
+        """Take what another program put into the store, a logout too, and renew what is about to end.
 
-        What stands in the way is found out by whoever sends a request then.
+        Waits only if it has ended; never asks a person or fails. What stands in the way is found
+        out by whoever sends a request then.
         """
-        if not self.is_due:
+        if self._has_moved():
+            with suppress(AuthorizationFailedError):
+                await self._look(self._logouts)
+        if self._clock() < self._due_at:
             return
         token = self._stored.token
         if not self._runs.is_busy:
@@ -452,13 +432,23 @@ class Authorizer:
     async def _look(self, logouts: int) -> Stored:
         """Use what the store has, unless somebody has logged out since; return what is in use."""
         async with self._storing:
-            stored = await self._in_thread(partial(self._store.read, self._url))
+            version, stored = await self._in_thread(self._read)
             if self._key is not None and stored.generation != self._stored.generation:
                 # a token is bound to the key of the process that asked for it
                 stored = replace(stored, issuer="")
-            if logouts == self._logouts and stored.generation != self._stored.generation:
-                self._use(stored)
+            if logouts == self._logouts:
+                self._version = version
+                if stored.generation != self._stored.generation:
+                    self._use(stored)
             return self._stored
+
+    def _read(self) -> tuple[object, Stored]:
+        # the version first: what is written in between is looked at once more
+        version = self._telling.version(self._url) if self._telling is not None else None
+        return version, self._store.read(self._url)
+
+    def _has_moved(self) -> bool:
+        return self._telling is not None and self._telling.version(self._url) != self._version
 
     def _use(self, stored: Stored) -> None:
         """Use from now on what is kept so. Whoever depends on the grant is told first."""

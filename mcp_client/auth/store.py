@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import anyio.to_thread
 
@@ -17,6 +17,7 @@ __all__ = [
     "Kept",
     "MemoryTokenStore",
     "Stored",
+    "TellingStore",
     "TokenStore",
     "forget",
     "leased",
@@ -100,6 +101,15 @@ class TokenStore(Protocol):
 
     def release(self, server: str, holder: str) -> None:
         """Renew it no longer."""
+        ...
+
+
+@runtime_checkable
+class TellingStore(TokenStore, Protocol):
+    """A store that can tell at once whether an entry was written since it was read."""
+
+    def version(self, server: str) -> object:
+        """Return what is another value once a server's entry was written. Takes no lock."""
         ...
 
 

@@ -18,7 +18,7 @@ from mcp_client.auth.files import FileTokenStore
 from mcp_client.auth.limits import AuthLimits
 from mcp_client.auth.settings import AuthSettings
 from mcp_client.auth.shell import wall_clock
-from mcp_client.auth.store import MemoryTokenStore, TokenStore
+from mcp_client.auth.store import MemoryTokenStore, TokenStore, forget
 from mcp_client.client.authorizing import connect_authorized
 from tests.architecture.sources import ROOT
 from tests.mcp_client.auth.kit import authorizing, turned_away
@@ -356,3 +356,50 @@ async def test_a_refresh_token_does_not_leave_if_somebody_logs_out_at_the_last_m
 
     assert len(ended) == 1
     assert world.token_requests == []
+
+
+@pytest.mark.requirement("I16")
+async def test_a_logout_in_another_program_is_met_before_the_next_call(tmp_path: Path):
+    with oauth_world() as world:
+        store = FileTokenStore(tmp_path / "tokens")
+        store.swap(world.url, 0, world.logged_in()[0])
+        with anyio.fail_after(10):
+            async with connected(world, store) as client:
+                await client.list_tools()
+                before = len(world.calls("tools/list"))
+                await forget(FileTokenStore(tmp_path / "tokens"), world.url)
+                with pytest.raises(NeedsAuthorizationError):
+                    await client.list_tools()
+
+    after = world.calls("tools/list")[before:]
+    assert [seen.authorization for seen in after] == [""]
+
+
+async def test_a_login_in_another_program_is_used_for_the_next_call(tmp_path: Path):
+    with oauth_world() as world:
+        store = FileTokenStore(tmp_path / "tokens")
+        store.swap(world.url, 0, world.logged_in()[0])
+        async with authorizing(world.url, store=store) as source:
+            assert not source.is_due
+            other, pair = world.logged_in()
+            FileTokenStore(tmp_path / "tokens").swap(world.url, 1, other)
+
+            assert source.is_due
+            await source.ready()
+            assert source() == (("Authorization", f"Bearer {pair.access}"),)
+            assert not source.is_due
+
+
+async def test_a_store_that_is_not_safe_any_more_is_said_by_the_next_renewal(tmp_path: Path):
+    with oauth_world() as world:
+        store = FileTokenStore(tmp_path / "tokens")
+        store.swap(world.url, 0, world.logged_in()[0])
+        async with authorizing(world.url, store=store) as source:
+            (tmp_path / "tokens").chmod(0o755)
+            store_file = next((tmp_path / "tokens").glob("*.json"))
+            store_file.touch()
+            await source.ready()
+
+            with anyio.fail_after(5), pytest.raises(AuthorizationFailedError) as caught:
+                await source.renewed(turned_away(), source.generation)
+    assert caught.value.fault is AuthFault.STORE
