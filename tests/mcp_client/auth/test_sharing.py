@@ -7,7 +7,6 @@ import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from statistics import median
 
 import anyio
 import pytest
@@ -78,7 +77,11 @@ def test_64_tasks_in_4_programs_renew_one_login_once_and_every_call_is_answered(
 @asynccontextmanager
 async def connected(world: OAuthWorld, store: TokenStore) -> AsyncGenerator[Client]:
     async with connect_authorized(
-        HttpSpec(name="s", url=world.url), guard=UNGUARDED, settings=AuthSettings(), store=store
+        HttpSpec(name="s", url=world.url),
+        guard=UNGUARDED,
+        settings=AuthSettings(),
+        store=store,
+        auth_limits=AuthLimits(renewals_max=20),
     ) as client:
         yield client
 
@@ -87,27 +90,34 @@ async def call_and_wait(client: Client) -> None:
     await client.call_tool("hold", {})
 
 
+async def quickest(world: OAuthWorld, client: Client) -> float:
+    """The least that a call takes which has to be authorized anew: the machine may be busy."""
+    took: list[float] = []
+    for _ in range(5):
+        world.realm.end_access_tokens()
+        began = anyio.current_time()
+        await client.call_tool("echo", {})
+        took.append(anyio.current_time() - began)
+    return min(took)
+
+
 @pytest.mark.requirement("I16")
 async def test_a_call_that_lasts_does_not_hold_up_the_authorization_of_another():
     with oauth_world() as world:
         store = MemoryTokenStore()
         store.swap(world.url, 0, world.logged_in()[0])
-        took: list[float] = []
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             async with connected(world, store) as client, anyio.create_task_group() as group:
+                alone = await quickest(world, client)
                 group.start_soon(call_and_wait, client)
                 while not world.resource.held:
                     await client.list_tools()
-                for _ in range(5):  # the long call goes on as long as all of these take
-                    world.realm.end_access_tokens()
-                    began = anyio.current_time()
-                    await client.call_tool("echo", {})
-                    took.append(anyio.current_time() - began)
+                beside = await quickest(world, client)  # the long call goes on all the time
                 assert world.resource.held == 1
                 world.release()
 
-    assert len(world.token_requests) == 5
-    assert median(took) < DELAY_SECONDS_MAX
+    assert len(world.token_requests) == 10
+    assert beside - alone < DELAY_SECONDS_MAX
 
 
 async def test_a_token_is_renewed_before_its_end_while_calls_go_on_with_it():
