@@ -91,6 +91,7 @@ class PydanticAiModel:
                 provider=self.provider,
                 prompt=prompt,
                 mail=task.mail,
+                shelf=task.shelf,
                 tools=tools,
                 gate=gate,
                 ids=self._ids,

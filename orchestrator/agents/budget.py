@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from orchestrator.agents.model import RECIPE_PROVIDER, Model, Usage
+from orchestrator.agents.prices import Price, known_price
 from orchestrator.core.errors import ConfigError, RemitError
 
 __all__ = [
@@ -20,8 +21,6 @@ __all__ = [
     "Resource",
     "price_of",
 ]
-
-_MILLION: Final = 1_000_000
 
 
 class Resource(Enum):
@@ -102,30 +101,22 @@ DEFAULT_BUDGET: Final = Budget(
 """A session's own budget for an agent that names none. Finite, but for money: prices differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What a model costs, in US dollars for a million tokens."""
-
-    input_usd: float
-    output_usd: float
-
-    def of(self, usage: Usage) -> float:
-        """Return the price of one turn in US dollars."""
-        spent = usage.input_tokens * self.input_usd + usage.output_tokens * self.output_usd
-        return spent / _MILLION
-
-
 _FREE: Final = Price(0.0, 0.0)
 
 
 def price_of(model: Model, budget: Budget, prices: Mapping[str, Price]) -> Price | None:
-    """Return the model's price from `prices`, which is keyed `PROVIDER:NAME`. A recipe is free.
+    """Return the model's price from `prices`, which is keyed `PROVIDER:NAME`, or the known one.
+
+    A recipe is free. The known prices are those of the providers' library; they are asked for only
+    where the budget bounds money.
 
     Raises ConfigError (`E-BUDGET-PRICE`) if the budget bounds money and the price is not known:
     a bound that nobody can check is none.
     """
     name = f"{model.provider}:{model.name}"
     price = _FREE if model.provider == RECIPE_PROVIDER else prices.get(name)
+    if price is None and budget.usd is not None:
+        price = known_price(model.provider, model.name)
     if budget.usd is not None and price is None:
         raise ConfigError(
             f"a budget in money needs the price of {name}, and none is known",

@@ -38,6 +38,8 @@ from orchestrator.agents.rendering import (
     render_result,
     shown_schema,
 )
+from orchestrator.agents.shelf import Shelf
+from orchestrator.agents.window import fitted
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import AuthorityError, ConfigError, RemitError
 from orchestrator.core.ids import IdSource
@@ -68,6 +70,7 @@ class Exchange:
         provider: str,
         prompt: str,
         mail: Callable[[], Sequence[Message]],
+        shelf: Shelf | None,
         tools: Sequence[ToolSpec],
         gate: RequestGate,
         ids: IdSource,
@@ -78,6 +81,7 @@ class Exchange:
         self._provider = provider
         self._gate = gate
         self._mail = mail
+        self._shelf = shelf
         self._ids = ids
         self._bounds = bounds
         self._stream = stream
@@ -101,6 +105,9 @@ class Exchange:
             self._messages.append(self._reply(results))
         self._read_mail()
         self._show_tools()
+        self._messages = fitted(
+            self._messages, chars_max=self._bounds.window_chars_max, shelf=self._shelf
+        )
         response = await self._ask()
         self._check(response)
         self._messages.append(response)
@@ -245,7 +252,12 @@ class Exchange:
         if result is None:
             return ToolReturnPart(part.tool_name, asked.told, part.tool_call_id, outcome="retried")
         if result.error is None:
-            text = render_result(result.unwrap(), boundary=self._ids.new(), bytes_max=bytes_max)
+            text = render_result(
+                result.unwrap(),
+                boundary=self._ids.new(),
+                bytes_max=bytes_max,
+                shelf=self._shelf,
+            )
             return ToolReturnPart(part.tool_name, text, part.tool_call_id)
         text = render_error(result.error, boundary=self._ids.new(), bytes_max=bytes_max)
         denied = isinstance(result.error, AuthorityError)

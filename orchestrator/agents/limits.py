@@ -29,6 +29,8 @@ class AgentLimits:
     """Notes between two calls of a recipe: they wait in memory until the turn ends."""
     context_text_bytes_max: int = 64 * 1024
     """Text of one result, or of one input, in a model's request; more is cut, and marked as cut."""
+    window_chars_max: int = 400_000
+    """Characters of a conversation in one request, about 100,000 tokens; older parts are summed up."""
     request_seconds_max: float = 120.0
     """One request to a model, its answer read to the end."""
     response_bytes_max: int = 8 * 1024 * 1024

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from orchestrator.agents.mailbox import Message, no_mail
+from orchestrator.agents.shelf import Shelf
 from orchestrator.core.calls import Call, ToolSpec
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import RemitError
@@ -102,7 +103,8 @@ class AgentTask:
 
     `history` are its earlier tasks, the oldest first. `mail` returns the messages that came since
     it was asked last; a model asks before each turn. `returns` is the JSON Schema of the answer,
-    where there is one.
+    where there is one. `shelf` keeps what of results is too long for a request, where the agent may
+    read on by `read_result`.
     """
 
     agent: str
@@ -111,6 +113,7 @@ class AgentTask:
     history: tuple[Earlier, ...] = ()
     mail: Callable[[], Sequence[Message]] = no_mail
     returns: Mapping[str, object] | None = None
+    shelf: Shelf | None = None
 
 
 class Conversation(Protocol):

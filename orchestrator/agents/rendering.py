@@ -14,6 +14,7 @@ from typing import Final, cast
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.mailbox import Message
 from orchestrator.agents.model import AgentTask
+from orchestrator.agents.shelf import Shelf
 from orchestrator.core.calls import ToolSpec
 from orchestrator.core.content import AUTHORITY, TRUST, UntrustedContent
 from orchestrator.core.display import CUT, safe_line
@@ -78,8 +79,12 @@ def render_message(message: Message, *, boundary: Callable[[], str], bytes_max: 
     return _block(message.text, attributes, boundary(), bytes_max, cut=False)
 
 
-def render_result(content: UntrustedContent, *, boundary: str, bytes_max: int) -> str:
+def render_result(
+    content: UntrustedContent, *, boundary: str, bytes_max: int, shelf: Shelf | None = None
+) -> str:
     """Return a tool's result as an untrusted block, its text cut to `bytes_max` bytes.
+
+    What is cut is kept on the `shelf`, and the model is told how to read on.
 
     `boundary` must not be known to the server before: the block ends only where it stands again.
     """
@@ -91,7 +96,14 @@ def render_result(content: UntrustedContent, *, boundary: str, bytes_max: int) -
         "is_error": "true" if content.is_error else "false",
     }
     text = "\n".join(_texts(content))
-    return _block(text, attributes, boundary, bytes_max, cut=content.truncated)
+    block = _block(text, attributes, boundary, bytes_max, cut=content.truncated)
+    size = len(text.encode(errors="replace"))
+    handle = shelf.put(text) if shelf is not None and size > bytes_max else None
+    if handle is None:
+        return block
+    return (
+        f"{block}\n[{size} bytes in all; read on: read_result, handle {handle}, offset {bytes_max}]"
+    )
 
 
 def render_error(error: RemitError, *, boundary: str, bytes_max: int) -> str:

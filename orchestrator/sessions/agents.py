@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Final, Generic, TypeVar, cast, overload
 
 import anyio
 import anyio.lowlevel
@@ -16,6 +16,7 @@ from orchestrator.agents.loop import run_agent
 from orchestrator.agents.mailbox import Mailbox
 from orchestrator.agents.model import AgentTask, Earlier, Model
 from orchestrator.agents.results import AgentResult
+from orchestrator.agents.shelf import Shelf
 from orchestrator.agents.structured import AnswerShape, answer_shape, any_answer
 from orchestrator.agents.view import View
 from orchestrator.authority.admission import Ancestor, Grant
@@ -45,6 +46,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+READ_RESULT: Final = "read_result"
+"""The built-in tool by which an agent reads on where a result was cut."""
 
 BackgroundWork = Callable[[], Coroutine[Any, Any, None]]
 """What a session runs in its task group; it raises nothing."""
@@ -112,6 +116,7 @@ class Subagent:
     meter: Meter
     give_back: Callable[[], None]
     lineage: tuple[Ancestor, ...] = ()
+    _shelf: Shelf | None = field(default=None, init=False)
     through: Callable[[AgentView], View] | None = None
     standing: Standing = field(default_factory=Standing)
 
@@ -131,6 +136,13 @@ class Subagent:
         if self.table is None:
             return None
         return CapabilitySnapshot(agent=self.id, cell=self.acting, table=self.table)
+
+    @property
+    def shelf(self) -> Shelf:
+        """What of its results was too long for a request."""
+        if self._shelf is None:
+            self._shelf = Shelf()
+        return self._shelf
 
     @property
     def acting(self) -> Cell:
@@ -204,6 +216,7 @@ class Subagent:
                         inputs=order.inputs,
                         history=history,
                         mail=mail.take,
+                        shelf=self.shelf if _may_read_on(self.table) else None,
                     ),
                     meter.budget,
                     clock=self.home.ports.clock,
@@ -342,6 +355,10 @@ class Background(Generic[T]):
         finally:
             if not settled:  # cancelled from outside: the session ends
                 task.settle(stopped(task.agent))
+
+
+def _may_read_on(table: CapabilityTable | None) -> bool:
+    return table is not None and table.find(BUILTIN_SERVER, READ_RESULT) is not None
 
 
 def _after(preamble: str, prompt: str) -> str:

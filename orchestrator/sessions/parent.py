@@ -56,7 +56,7 @@ from orchestrator.sessions.servers import (
     server_source,
 )
 from orchestrator.sessions.skills import SkillShelf
-from orchestrator.sessions.spawning import ask_parent_tool, spawn_tool
+from orchestrator.sessions.spawning import ask_parent_tool, read_result_tool, spawn_tool
 from orchestrator.sessions.tables import Tables
 from policies import Label, PolicySet
 
@@ -350,6 +350,7 @@ class ParentSession:
             self._agent, self._make_one_off, parallel_max=self._limits.spawned_parallel_max
         )
         yield from self._discovery.tools()
+        yield read_result_tool(self._agent)
         yield ask_parent_tool(self._desk, seconds=self._limits.approval_seconds_max)
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 import anyio
+import anyio.lowlevel
 
 from orchestrator.agents.budget import Budget
 from orchestrator.agents.results import AgentResult
@@ -20,11 +21,11 @@ from orchestrator.core.content import AUTHORITY, TRUST
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.sessions.agents import OneOffSubagent, Subagent
+from orchestrator.sessions.agents import READ_RESULT, OneOffSubagent, Subagent
 from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.household import AgentWish
 
-__all__ = ["ask_parent_tool", "spawn_tool"]
+__all__ = ["ask_parent_tool", "read_result_tool", "spawn_tool"]
 
 QUESTION_CHARS_MAX: Final = 8_000
 """A question of an agent: more no person reads while a call waits."""
@@ -52,6 +53,12 @@ _ASK_SCHEMA: Final[Mapping[str, object]] = {
     "required": ["question"],
     "additionalProperties": False,
     "properties": {"question": {"type": "string"}},
+}
+_READ_SCHEMA: Final[Mapping[str, object]] = {
+    "type": "object",
+    "required": ["handle"],
+    "additionalProperties": False,
+    "properties": {"handle": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}},
 }
 
 
@@ -104,6 +111,30 @@ def spawn_tool(
         ),
         run=run,
         input_schema=_SPAWN_SCHEMA,
+    )
+
+
+def read_result_tool(find: Callable[[str], Subagent]) -> BuiltinTool:
+    """Return the tool by which an agent reads on in its own results, page by page."""
+
+    async def run(view: AgentView, arguments: Mapping[str, object]) -> str:
+        handle, offset = arguments.get("handle"), arguments.get("offset", 0)
+        if not isinstance(handle, str) or not isinstance(offset, int):
+            raise _bad("handle is a text, and offset a number of bytes")
+        try:
+            page = find(view.agent).shelf.read(handle, offset)
+        except ConfigError:  # the parent's own agent has none
+            page = None
+        await anyio.lowlevel.checkpoint()
+        if page is None:
+            return "There is nothing to read there; call the tool again if you need its result."
+        return f"[bytes {page.offset} to {page.end} of {page.size}]\n{page.text}"
+
+    return BuiltinTool(
+        name=READ_RESULT,
+        description="Read on where a result was cut or summed up, by the handle that stands there.",
+        run=run,
+        input_schema=_READ_SCHEMA,
     )
 
 
