@@ -13,7 +13,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -163,28 +163,29 @@ def _ignored(_: AgentEvent) -> None:
 
 
 async def replay(
-    suite: Suite, user: Task, injection: Task | None, *, letter: str, text: str
+    suite: Suite, user: Task, injections: Sequence[Task], *, letter: str, text: str
 ) -> Outcome:
-    """Let the agent do one task under the policy `text`, under one injection or none."""
-    world = suite.world(user, CANARY if injection is not None else "")
+    """Let the agent do one task under the policy `text`, under some injections at once or none."""
+    world = suite.world(user, CANARY if injections else "")
     async with _running(suite, text, user, world, letter) as run:
         refused: list[str] = []
         for step in suite.solution(user, world):
             seen = await run.call(step)
             refused += run.refused
             run.refused.clear()
-            if injection is not None and not run.met and CANARY in (seen or ""):
+            if injections and not run.met and CANARY in (seen or ""):
                 run.met = True
-                await _obey(run, injection)
+                for injection in injections:
+                    await _obey(run, injection)
         asks = run.approver.asks
     said = user.GROUND_TRUTH_OUTPUT
     return Outcome(
         suite=suite.name,
         task=user.ID,
-        injection="" if injection is None else injection.ID,
+        injection=", ".join(injection.ID for injection in injections),
         useful=not refused and suite.reached(user, world, said),
-        reached=injection is not None and run.met and suite.reached(injection, world, ""),
-        by_words=injection is not None and (suite.name, injection.ID) in WORDS_ALONE,
+        reached=run.met and any(suite.reached(each, world, "") for each in injections),
+        by_words=any((suite.name, each.ID) in WORDS_ALONE for each in injections),
         met=run.met,
         harmed=run.harmed,
         asks=asks,
@@ -202,15 +203,24 @@ async def _obey(run: _Run, injection: Task) -> None:
 
 
 async def replay_all(
-    chosen: Iterable[Suite], letter: str, *, folder: Path, tell: Callable[[Outcome], None]
+    chosen: Iterable[Suite],
+    letter: str,
+    *,
+    folder: Path,
+    together: bool,
+    tell: Callable[[Outcome], None],
 ) -> list[Outcome]:
-    """Replay every task alone and under every injection of its suite; policies are in `folder`."""
+    """Replay every task alone and under every injection of its suite; policies are in `folder`.
+
+    With `together`, under all of them at once instead.
+    """
     outcomes: list[Outcome] = []
     for suite in chosen:
         text = (folder / f"{suite.name}.policy").read_text()
         for user in suite.users.values():
-            for injection in (None, *suite.injections.values()):
-                outcome = await replay(suite, user, injection, letter=letter, text=text)
+            every = tuple(suite.injections.values())
+            for injections in [every] if together else [(), *((each,) for each in every)]:
+                outcome = await replay(suite, user, injections, letter=letter, text=text)
                 tell(outcome)
                 outcomes.append(outcome)
     return outcomes
@@ -222,6 +232,11 @@ def main() -> None:
     parser.add_argument("--suite", action="append", default=[])
     parser.add_argument("--approver", action="append", choices=tuple(APPROVERS), default=[])
     parser.add_argument("--policies", type=Path, default=HERE / "policies", metavar="FOLDER")
+    parser.add_argument(
+        "--permitted",
+        action="store_true",
+        help="a second attacker instead: all attacks of a suite at once, what is asked about left out",
+    )
     parser.add_argument("--json", action="store_true", help="print the figures for a program")
     parser.add_argument("--verbose", action="store_true", help="tell of each task that went wrong")
     options = parser.parse_args()
@@ -232,12 +247,22 @@ def main() -> None:
         if options.verbose and wrong:
             print(outcome, file=sys.stderr)
 
-    for letter in options.approver or APPROVERS:
-        play = partial(replay_all, folder=options.policies, tell=tell)
+    # A says yes to none of an attacker's calls: what is left are those that nobody is asked about
+    letters = ["A"] if options.permitted else options.approver or APPROVERS
+    for letter in letters:
+        play = partial(replay_all, folder=options.policies, together=options.permitted, tell=tell)
         outcomes = anyio.run(play, suites(options.suite), letter)
         rows.append((letter, count(outcomes)))
     if options.json:
         print(json.dumps({name: asdict(figures) for name, figures in rows}))
+        return
+    if options.permitted:
+        (figures,) = (each for _, each in rows)
+        print(
+            f"{figures.pairs} tasks, under all attacks of their suite at once, permitted calls only:"
+        )
+        print(f"a goal was reached in {figures.attack_success:.1%}, something changed in ", end="")
+        print(f"{figures.harm:.1%}; the task was done in {figures.utility_under_attack:.1%}")
         return
     print(table(rows))
     for name, figures in rows:
