@@ -33,6 +33,7 @@ policy = LazyGroup(
         "check": LazyCommand(f"{_ROOM}:check", "Find what is wrong in policy files."),
         "explain": LazyCommand(f"{_ROOM}:explain", "Say what a call would be answered, and why."),
         "fmt": LazyCommand(f"{_ROOM}_layout:fmt", "Write policy files in their one layout."),
+        "test": LazyCommand(f"{_ROOM}_testing:test", "Run the tests in policy files."),
         "diff": LazyCommand(f"{_ROOM}_comparing:diff", "Say what an edited policy newly allows."),
         "subset": LazyCommand(
             f"{_ROOM}_comparing:subset", "Say whether one policy allows no more than another."

@@ -137,3 +137,32 @@ def test_convert_refuses_directions_that_there_are_not(remit: Remit, home: Path)
 
     assert ended.code == 2
     assert "a policy is written as Cedar" in ended.err
+
+
+TESTED = """policy p v1 { role r permit "a" call on files/read for role r }
+tests {
+  permit call files/read for role r by "a"
+  forbid call files/write for role r
+}
+"""
+
+
+def test_tests_in_a_file_are_run_and_counted(remit: Remit, home: Path):
+    ended = remit("policy", "test", written("a.policy", TESTED))
+
+    assert (ended.code, ended.out, ended.err) == (0, "2 passed, 0 failed\n", "")
+
+
+def test_a_test_that_fails_has_its_place_and_says_why(remit: Remit, home: Path):
+    wrong = TESTED.replace("forbid call files/write", "ask call files/write")
+    ended = remit("policy", "test", written("a.policy", wrong), "--json")
+
+    (failed,) = cast("list[dict[str, object]]", ended.json["failed"])
+    assert (ended.code, failed["line"]) == (1, 4)
+    assert "not ask, but forbid" in cast("str", failed["why"])
+
+
+def test_files_without_tests_fail(remit: Remit, home: Path):
+    ended = remit("policy", "test", written("old.policy", OLD))
+
+    assert (ended.code, ended.err) == (1, "there is no test in these files\n")
