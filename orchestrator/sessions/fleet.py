@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from mcp_client.auth.grants import GrantChange
 from mcp_client.client import Host, ServerSource
+from mcp_client.protocol.errors import McpError
 from orchestrator.authority.ledger import Cell, CellKind, Flip, Ledger
 from orchestrator.broker import Broker
 from orchestrator.catalog.listing import CatalogTool, ServerListing
@@ -25,7 +26,7 @@ from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.entries import EntryState, ServerEntry
 from orchestrator.sessions.logins import LoginPorts, ServerLogin
 from orchestrator.sessions.ports import SessionPorts
-from orchestrator.sessions.servers import ServerConnection, ServerState, needs_login
+from orchestrator.sessions.servers import ServerConnection, ServerState, login_failed, needs_login
 
 __all__ = ["Difference", "ServerFleet", "difference"]
 
@@ -261,8 +262,8 @@ class ServerFleet:
     async def log_in(self, name: str) -> ServerConnection:
         """Have a person log in to a server, and return the incarnation that is reached so.
 
-        Raises ConfigError if there is no such server or it has no login, NeedsAuthorizationError if
-        nobody is here, or why it came to nothing.
+        Raises ConfigError if there is no such server or it has no login, ServerFailedError if nobody
+        is here or it came to nothing.
         """
         connection, login = self.login_of(name)
         await connection.ready.wait()
@@ -275,7 +276,10 @@ class ServerFleet:
         if self._logins.step(connection.entry) is None:
             raise needs_login(connection.name)
         if connection.state is ServerState.CONNECTED:
-            await login.renew()
+            try:
+                await login.renew()
+            except McpError as error:
+                raise login_failed(connection.name, error) from error
         else:
             self._open(connection.entry, asks=True)
         return await self._present(name)
@@ -293,6 +297,15 @@ class ServerFleet:
         if found.error is not None:
             raise found.error
         return found
+
+    async def end_login(self, connection: ServerConnection, login: ServerLogin) -> None:
+        """Drop the tokens, and return once nothing is left of the connection, even if cancelled.
+
+        Files and client bound it.
+        """
+        with anyio.CancelScope(shield=True):
+            await login.forget()
+            await connection.abort()
 
     def login_of(self, name: str) -> tuple[ServerConnection, ServerLogin]:
         """Return a server with its login. Raises ConfigError if there is none."""

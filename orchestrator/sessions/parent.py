@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 import anyio
 
 from mcp_client.client import ServerSource, open_host
-from mcp_client.protocol.errors import McpError
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
@@ -52,7 +51,6 @@ from orchestrator.sessions.servers import (
     CHANGED_NAMES_MAX,
     ServerConnection,
     ServerState,
-    login_failed,
     server_source,
 )
 from orchestrator.sessions.skills import SkillShelf
@@ -403,10 +401,7 @@ class ParentSession:
             ConfigError: there is no such server, or it has no login.
             ServerFailedError: nobody is here to be asked, or it came to nothing.
         """
-        try:
-            return await self._fleet.log_in(name)
-        except McpError as error:
-            raise login_failed(ServerName(name), error) from error
+        return await self._fleet.log_in(name)
 
     async def log_out(self, name: str) -> Receipt:
         """Forget the login to a server. Its capabilities are dead in the step of this call.
@@ -420,9 +415,7 @@ class ParentSession:
         revocation = self._taken_back(self._ledger.revoke(login.cell, DenyReason.LOGGED_OUT))
         connection.lose_login(DenyReason.LOGGED_OUT)
         self._tables.clear()
-        with anyio.CancelScope(shield=True):  # bounded by the files and the client
-            await login.forget()
-            await connection.abort()
+        await self._fleet.end_login(connection, login)
         return await revocation
 
     def reload(self, entries: Sequence[ServerEntry]) -> Reload:
