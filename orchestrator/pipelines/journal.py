@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from orchestrator.broker import AgentView
+from orchestrator.broker.duties import Duties
 from orchestrator.broker.kept import content_bytes, kept_content, kept_value, value_bytes
 from orchestrator.broker.wish import Wish, unknown
 from orchestrator.core.calls import Call, ToolSpec
@@ -58,6 +59,7 @@ class JournalView:
         self._audit = audit
         self._limits = limits
         self._digest_arguments = digest_arguments
+        self._duties = Duties(_no_clock)
         self._number = max((row.number for row in kept), default=0)
         self._waiting: dict[_Key, list[CallRow]] = {}
         for row in kept:
@@ -97,7 +99,9 @@ class JournalView:
         decision = capability.verdict.decide(Context(wish.values))
         if decision.effect is Effect.FORBID:
             raise self._withheld(wish, str(decision.reasons[0]) if decision.reasons else "")
-        return self._replay(waiting.pop(0))
+        # what clings to an answer, and what is hidden in it, is today's policy's word as well
+        self._duties.mark(wish, decision)
+        return self._duties.redacted(self._replay(waiting.pop(0)), decision)
 
     def _withheld(self, wish: Wish, rule: str) -> AuthorityError:
         """Refuse the answer of then: today's policy forbids the call. It is not made again either."""
@@ -178,6 +182,11 @@ class JournalView:
             raise
         await self._checkpoint.call_ended(row, CallState.ANSWERED, content_bytes(content))
         return content
+
+
+def _no_clock() -> float:
+    """Return a time for duties that look at none: marks and redactions."""
+    return 0.0
 
 
 def answered_by_person(row: CallRow, text: str) -> bytes:

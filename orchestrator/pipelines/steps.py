@@ -28,6 +28,7 @@ from orchestrator.pipelines.narrowing import refuse_widened
 from orchestrator.pipelines.returns import check_answer, schema_prompt, typed_answer
 from orchestrator.pipelines.spec import AgentSpec, InputValue, PipelineSpec
 from orchestrator.sessions.parent import ParentSession
+from policies import Label
 
 __all__ = ["Steps"]
 
@@ -56,6 +57,7 @@ class Steps:
     fresh: Collection[str] = ()
     passes: Collection[str] = ()
     ask_gate: AskGate | None = None
+    _labels: dict[str, frozenset[Label]] = field(default_factory=dict[str, frozenset[Label]])
     _kept: dict[str, StepRow] = field(default_factory=dict[str, StepRow])
     _calls: dict[str, tuple[CallRow, ...]] = field(default_factory=dict[str, tuple[CallRow, ...]])
 
@@ -73,6 +75,7 @@ class Steps:
         """Run one agent to its end, or return how it ended before. Raises RemitError."""
         kept = self._kept.get(agent.name)
         if kept is not None and kept.status == RunStatus.OK.value and kept.result is not None:
+            self._carry(agent, _labels_of(kept.result))
             return _result(agent.name, kept.result)
         await self._pass_gate(agent, answers)
         calls = self._calls.pop(agent.name, ())
@@ -89,7 +92,7 @@ class Steps:
                 agent.name,
                 attempt,
                 result.status.value,
-                _result_bytes(result),
+                _result_bytes(result, self._labels.get(self._step(agent), frozenset())),
                 done=result.status is RunStatus.OK,
             )
         return result
@@ -133,10 +136,20 @@ class Steps:
         except RemitError:
             subagent.close()
             raise
+        # an answer carries what its agent has seen: whoever is handed it carries that on
+        subagent.standing.add(label for name in agent.needs for label in self._labels.get(name, ()))
         prompt = render_prompt(agent.prompt, self.values)
         if agent.returns is not None and self.models[step].provider != RECIPE_PROVIDER:
             prompt += schema_prompt(agent.returns)
-        return await subagent.run(prompt, {**_plain(self.values), **answers})
+        try:
+            return await subagent.run(prompt, {**_plain(self.values), **answers})
+        finally:
+            self._carry(agent, subagent.standing.labels)
+
+    def _carry(self, agent: AgentSpec, labels: frozenset[Label]) -> None:
+        """Remember what clings to the answer of a step, the items of a map together."""
+        step = self._step(agent)
+        self._labels[step] = self._labels.get(step, frozenset()) | labels
 
     def _step(self, agent: AgentSpec) -> str:
         """Return the name of the step that an agent, or an item's agent, belongs to."""
@@ -185,11 +198,17 @@ def _plain(values: Mapping[str, InputValue]) -> dict[str, object]:
     }
 
 
-def _result_bytes(result: AgentResult) -> bytes:
+def _labels_of(data: bytes) -> frozenset[Label]:
+    value = cast("Mapping[str, Any]", kept_value(data))
+    return frozenset(Label(name, server) for name, server in value["labels"])
+
+
+def _result_bytes(result: AgentResult, labels: frozenset[Label]) -> bytes:
     error = result.error
     return value_bytes(
         {
             "status": result.status.value,
+            "labels": sorted([label.name, label.server] for label in labels),
             "answer": result.answer,
             "error": None
             if error is None

@@ -56,6 +56,28 @@ async def test_an_answer_of_another_type_fails_its_step():
     ] * 2
 
 
+WRITES = "def main(task):\n    yield Call('files', 'ok')\n    return 'sent'\n"
+CLEAN = """
+policy p v1 {
+  permit "read" call on files/read
+  permit "send" call on files/ok
+  forbid "not-after-reading" call on files/ok after untrusted
+}
+"""
+
+
+async def test_what_clings_to_an_answer_goes_on_with_it_to_the_next_step():
+    graph = graph_of()
+    graph.add("sender", model=recipe(WRITES), needs=["joiner"])
+    alone = StepGraph("alone")
+    alone.add("sender", model=recipe(WRITES))
+    async with staged(CLEAN) as stage:
+        after, before = await graph.run(stage.session), await alone.run(stage.session)
+
+        assert (after.status, before.status) == (RunStatus.DENIED, RunStatus.OK)
+        assert [call["name"] for call in calls_at(stage.files)].count("ok") == 1
+
+
 @pytest.mark.parametrize(
     ("more", "code"),
     [

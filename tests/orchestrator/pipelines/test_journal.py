@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.broker import AgentView
 from orchestrator.core.calls import Call
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.limits import OrchestratorLimits
@@ -26,10 +27,10 @@ def checkpoint(tmp_path: Path) -> Generator[Checkpoint]:
     made.close()
 
 
-def view_of(stage: Stage, checkpoint: Checkpoint) -> JournalView:
+def view_of(stage: Stage, checkpoint: Checkpoint, view: AgentView | None = None) -> JournalView:
     """A view of the same step as it would be after a crash: with all that was kept."""
     return JournalView(
-        stage.agent().view,
+        stage.agent().view if view is None else view,
         checkpoint=checkpoint,
         step="a",
         attempt=1,
@@ -53,6 +54,16 @@ async def test_a_call_that_was_answered_is_answered_from_what_was_kept(checkpoin
         assert (content.text, content.trust) == ("content of a.txt", "untrusted_external")
         assert len(calls_at(stage.files)) == 0
         assert [item["state"] for item in stage.audit.fields("call_replayed")] == ["answered"]
+
+
+async def test_what_is_answered_once_more_clings_to_the_agent_as_it_did(checkpoint: Checkpoint):
+    await answered_once(checkpoint)
+    async with staged() as stage:
+        agent = stage.agent()
+        view = view_of(stage, checkpoint, agent.view)
+        await view.call(READ)
+
+        assert {label.name for label in agent.standing.labels} == {"untrusted"}
 
 
 async def test_one_answer_stands_in_for_one_call(checkpoint: Checkpoint):
