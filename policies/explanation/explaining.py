@@ -5,7 +5,7 @@ Shows the types of arguments, never their values: an explanation may end in a lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policies.evaluation import PolicySet
 from policies.explanation.nearest import NearMiss, nearest_permit
@@ -22,14 +22,19 @@ class Explanation:
         decision: what `decide` says.
         deciding: the rules that decided; empty if nothing permits the request.
         losing: rules that spoke and were overruled.
-        nearest: the permit that lacked least, if there was no permit.
     """
 
     request: Request
     decision: Decision
     deciding: tuple[Reason, ...]
     losing: tuple[Reason, ...]
-    nearest: NearMiss | None
+    _permitted: bool = field(repr=False)
+    _policy_set: PolicySet = field(repr=False, compare=False)
+
+    @property
+    def nearest(self) -> NearMiss | None:
+        """The permit that lacked least, if there was no permit. Looks at every rule: it takes time."""
+        return None if self._permitted else nearest_permit(self._policy_set, self.request)
 
     def to_text(self) -> str:
         """Return lines for a person."""
@@ -42,10 +47,11 @@ class Explanation:
             lines.append("  no rule permits it (default deny)")
         lines += [f"  over {_word(reason)} {_marked(reason)}" for reason in self.losing]
         lines += [f"  with {duty}" for duty in self.decision.duties]
-        if self.nearest is not None:
-            lines.append(f"  nearest permit {self.nearest.rule}:")
-            lines += [f"    {lack}" for lack in self.nearest.lacks]
-            lines += [f"    {test}" for test in self.nearest.failed]
+        nearest = self.nearest
+        if nearest is not None:
+            lines.append(f"  nearest permit {nearest.rule}:")
+            lines += [f"    {lack}" for lack in nearest.lacks]
+            lines += [f"    {test}" for test in nearest.failed]
         return "\n".join(lines)
 
     def to_agent(self) -> str:
@@ -97,7 +103,7 @@ class Explanation:
 
 
 def explain(policy_set: PolicySet, request: Request) -> Explanation:
-    """Decide `request` and say why. Slow beside `decide` where nothing permits it."""
+    """Decide `request` and say why. What the nearest permit lacked is worked out when it is asked."""
     verdict = policy_set.verdict(request.principal, request.action, request.resource)
     decision = verdict.decide(request.context)
     spoken = verdict.spoken(request.context)
@@ -107,7 +113,8 @@ def explain(policy_set: PolicySet, request: Request) -> Explanation:
         decision=decision,
         deciding=decision.reasons,
         losing=tuple(reason for reason in spoken if reason.effect is not decision.effect),
-        nearest=None if permitted else nearest_permit(policy_set, request),
+        _permitted=permitted,
+        _policy_set=policy_set,
     )
 
 
