@@ -195,7 +195,7 @@ def text_test(check: m.Check, value: str) -> float:
 
 
 def host_of(value: str) -> str:
-    found = re.fullmatch(r"(?:https?://)?([a-z0-9.-]+)(?::[0-9]+)?(?:/[!-~]*)?", value)
+    found = re.fullmatch(r"(?:https?://)?([a-z0-9.-]+)(?::[0-9]+)?(?:/[!-~]*)?", value.lower())
     bare = found is not None and "://" not in value and "/" in value
     return "" if found is None or bare else found[1]
 
