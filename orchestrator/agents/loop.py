@@ -98,6 +98,7 @@ async def run_agent(
             view, clock=clock, audit=audit, emit=emit, parallel_max=limits.calls_parallel_max
         ),
         clock=clock,
+        audit=audit,
         telemetry=telemetry,
         emit=emit,
         gate=gate,
@@ -147,6 +148,7 @@ class _Run:
     corrections: Mailbox
     caller: Caller
     clock: Clock
+    audit: AuditSink
     telemetry: Telemetry
     emit: Callable[[AgentEvent], None]
     gate: RequestGate
@@ -254,12 +256,31 @@ class _Run:
             )
         return turn
 
+    def _record_request(self) -> None:
+        """Put on record that the agent's context goes to a provider, before its first byte does."""
+        self.audit.append(
+            "model_asked",
+            {
+                "agent": self.view.agent,
+                "model": self.model.name,
+                "provider": self.model.provider,
+            },
+        )
+        try:
+            self.audit.flush()
+        except OSError as error:
+            raise AuthorityError(
+                "the model is not asked: the audit log cannot be written",
+                reason=DenyReason.NOT_RECORDED,
+            ) from error
+
     @contextmanager
     def _chat(self) -> Generator[Callable[[Turn], None]]:
         """Open the span of one request to a model; a recipe makes none."""
         if self.model.provider == RECIPE_PROVIDER:
             yield lambda _: None
             return
+        self._record_request()
         with self.telemetry.chat(self.model.name, self.model.provider) as span:
 
             def count(turn: Turn) -> None:

@@ -30,6 +30,8 @@ class AuditKind(StrEnum):
     """A person was asked whether a step may begin, and the answer."""
     CALL_REPLAYED = "call_replayed"
     """A call was answered from what was kept: nothing of it went out."""
+    MODEL_ASKED = "model_asked"
+    """An agent's context is about to go to a model provider. Stands before its first byte."""
     APPROVAL = "approval"
     """A person was asked: what was asked, and the answer."""
     POLICY_REPLACED = "policy_replaced"

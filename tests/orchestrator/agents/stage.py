@@ -89,12 +89,14 @@ class ListedAudit:
     records: list[tuple[str, Mapping[str, object]]] = field(
         default_factory=list[tuple[str, Mapping[str, object]]]
     )
+    full: bool = False
 
     def append(self, kind: str, fields: Mapping[str, object]) -> None:
         self.records.append((kind, fields))
 
     def flush(self) -> None:
-        pass
+        if self.full:
+            raise OSError(28, "no space left")
 
     def of(self, kind: str) -> list[Mapping[str, object]]:
         return [fields for name, fields in self.records if name == kind]

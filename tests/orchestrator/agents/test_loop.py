@@ -79,6 +79,33 @@ async def test_each_request_to_a_model_has_a_span_with_its_tokens(stage: Stage) 
     assert stage.telemetry.spans[1].values["gen_ai.usage.output_tokens"] == 3
 
 
+@pytest.mark.requirement("I23")
+async def test_each_request_to_a_model_is_on_record_before_it_is_made(stage: Stage) -> None:
+    model = ScriptedModel([asks(READ_A), answers("done")])
+
+    await stage.run(model)
+
+    asked = {"agent": "scout", "model": "scripted", "provider": "openai"}
+    assert stage.audit.of("model_asked") == [asked, asked]
+    assert len(model.handed) == 2
+
+
+async def test_a_model_is_not_asked_where_that_cannot_be_recorded(stage: Stage) -> None:
+    stage.audit.full = True
+    model = ScriptedModel([answers("done")])
+
+    result = await stage.run(model)
+
+    assert isinstance(result.error, AuthorityError)
+    assert (result.error.reason, model.handed) == (DenyReason.NOT_RECORDED, [])
+
+
+async def test_a_recipe_asks_nobody(stage: Stage) -> None:
+    await stage.run(recipe("def main(task):\n    yield Note('x')\n"))
+
+    assert stage.audit.of("model_asked") == []
+
+
 async def test_a_recipe_makes_no_span_of_a_request(stage: Stage) -> None:
     await stage.run(recipe("def main(task):\n    yield Note('x')\n"))
 
