@@ -92,7 +92,15 @@ def test_a_pipeline_is_one(block: Block, tmp_path: Path):
 FRAME: Final = 'remit = 1\nname = "part of one"\n[agents.clerk]\nmodel = "openai:x"\n'
 
 
-@pytest.mark.parametrize("block", of("policy"))
+# the tutorial's first policy has slips in it, which its own test follows to the end
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(each, id=str(each))
+        for each in ALL
+        if each.language == "policy" and each.page.name != "first-policy.md"
+    ],
+)
 def test_a_policy_is_one(block: Block):
     assert parse(block.text, str(block)) != ()
 
