@@ -106,6 +106,7 @@ async def test_a_call_that_lasts_does_not_hold_up_the_authorization_of_another()
     with oauth_world() as world:
         store = MemoryTokenStore()
         store.swap(world.url, 0, world.logged_in()[0])
+        alone = beside = 0.0
         with anyio.fail_after(30):
             async with connected(world, store) as client, anyio.create_task_group() as group:
                 alone = await quickest(world, client)
