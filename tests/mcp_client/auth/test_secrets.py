@@ -199,6 +199,12 @@ class Story:
             settings = AuthSettings(profile=Profile.CLIENT_CREDENTIALS, client=client)
             async with connected(world, self.store(method), settings, self.places):
                 pass
+        nowhere: dict[str, object] = {"token_endpoint": "http://127.0.0.1:1/token"}
+        world.issuer_knobs.changes[world.issuer_place] = nowhere
+        client = ClientSettings(client_id="client_secret_post", secret=CONFIGURED)
+        settings = AuthSettings(profile=Profile.CLIENT_CREDENTIALS, client=client)
+        await failing(world, self.store("nowhere"), settings, self.places)
+        world.issuer_knobs.changes.clear()
         basic = world.token_requests[-1].authorization.removeprefix("Basic ")
         self.plant("secret of a client", CONFIGURED, "three: issuer")
         self.plant("the same in a header", basic, "three: issuer")

@@ -318,6 +318,25 @@ async def test_a_lost_race_leaves_the_winners_pair_where_it_is():
     assert store.read(world.url).token == winner.token
 
 
+async def test_a_renewal_that_is_refused_since_another_was_faster_takes_what_that_one_got():
+    with oauth_world() as world:
+        store = MemoryTokenStore()
+        stored, spent = world.logged_in(ended=True)
+        store.swap(world.url, 0, stored)
+        winner, pair = world.logged_in()
+        gate = world.gate("/token")
+        with anyio.fail_after(10):
+            async with authorizing(world.url, store=store) as source:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(source.renewed, turned_away(), source.generation)
+                    await gate.came()
+                    spent.spent = True
+                    assert store.swap(world.url, 1, winner)
+                    gate.open()
+
+                assert source() == (("Authorization", f"Bearer {pair.access}"),)
+
+
 async def test_nothing_is_got_once_the_connection_is_closed():
     with oauth_world() as world:
         async with authorizing(world.url) as source:
