@@ -201,6 +201,7 @@ class Story:
                 pass
         nowhere: dict[str, object] = {"token_endpoint": "http://127.0.0.1:1/token"}
         world.issuer_knobs.changes[world.issuer_place] = nowhere
+        world.realm.settings = RealmSettings(methods=("client_secret_post",))
         client = ClientSettings(client_id="client_secret_post", secret=CONFIGURED)
         settings = AuthSettings(profile=Profile.CLIENT_CREDENTIALS, client=client)
         await failing(world, self.store("nowhere"), settings, self.places)
