@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import anyio
 
@@ -61,19 +61,11 @@ class Draining:
             self._ledger.arrive(flight)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """What a request was handed over with: how often its session had begun anew, which credentials."""
 
     session: int
     credentials: object
-
-    @classmethod
-    def now(cls, link: Link) -> Seen:
-        """Return what a request would be handed over with in this step."""
-        renewal = link.session.renewal
-        source = renewal.credentials
-        return cls(renewal.count, None if source is None else source.generation)
 
 
 class CallFlight:

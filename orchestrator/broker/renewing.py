@@ -19,7 +19,7 @@ from orchestrator.broker.wire import Link
 from orchestrator.broker.wish import Wish
 from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
 
-__all__ = ["TURNED_AWAY", "Renewing", "TurnedAwayError"]
+__all__ = ["TURNED_AWAY", "Renewing", "TurnedAwayError", "something_due"]
 
 TURNED_AWAY: Final = (SessionLostError, AuthorizationRequiredError)
 """The errors with which a server says that it did not execute a call, and why."""
@@ -134,3 +134,11 @@ class Renewing:
                 reason=flight.reason,
                 delivery=Delivery.REFUSED,
             )
+
+
+def something_due(link: Link) -> bool:
+    """Whether a call has to wait for something anyhow, before it is decided: see `Renewing.before`."""
+    renewal = link.session.renewal
+    if renewal.is_due or not link.is_fresh():
+        return True
+    return renewal.credentials is not None and renewal.credentials_due

@@ -22,7 +22,7 @@ from orchestrator.broker.duties import Duties
 from orchestrator.broker.failing import failed
 from orchestrator.broker.flights import CallFlight, Draining, Seen
 from orchestrator.broker.ports import BrokerPorts
-from orchestrator.broker.renewing import TURNED_AWAY, Renewing, TurnedAwayError
+from orchestrator.broker.renewing import TURNED_AWAY, Renewing, TurnedAwayError, something_due
 from orchestrator.broker.rounds import MoreInputError, answer_round, read_round
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wire import Link
@@ -159,7 +159,7 @@ class Broker:
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
         link = self._links.get(capability.ref.server)
-        if link is not None:
+        if link is not None and something_due(link):
             await self._renewing.before(wish, snapshot, capability, link)
         permit, decision = await self._admitted(wish, snapshot, capability)
         if capability.ref.server == BUILTIN_SERVER:
@@ -258,7 +258,9 @@ class Broker:
             raise AuthorityError(
                 f"{wish.ref}: its server is not connected", reason=DenyReason.SERVER_DISCONNECTED
             )
-        seen = Seen.now(link)
+        renewal = link.session.renewal
+        source = renewal.credentials
+        seen = Seen(renewal.count, None if source is None else source.generation)
         try:
             pending = link.session.start(
                 "tools/call", wish.params, guard=permit, seconds=min(seconds, link.seconds)
