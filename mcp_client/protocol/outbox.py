@@ -126,14 +126,16 @@ class Outbox:
         Raises FrameTooLargeError past `frame_bytes_max`, LocalProtocolError past
         `outbox_bytes_max` or for a frame that contains the delimiter; nothing is queued then.
         """
-        check_size(frame, self._limits, self._server)
+        if len(frame) > self._limits.frame_bytes_max:  # a call for each frame would be one too many
+            check_size(frame, self._limits, self._server)
         # MCP, stdio: messages are delimited by newlines and must not contain any
         if self._delimiter in frame:
             raise LocalProtocolError(
                 "a frame contains its delimiter", server=self._server, stage="send"
             )
         wire = frame + self._delimiter
-        check_waiting(self._queued_bytes + len(wire), self._limits, self._server)
+        if self._queued_bytes + len(wire) > self._limits.outbox_bytes_max:
+            check_waiting(self._queued_bytes + len(wire), self._limits, self._server)
         self._queue.append(_Entry(wire, guard, ticket))
         self._queued_bytes += len(wire)
 
