@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.documents import read_json
@@ -13,6 +14,7 @@ from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers
+from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.projects import project_of
 from orchestrator.sessions.reading import TooLargeError, read_regular
@@ -213,17 +215,23 @@ def _catalogue(servers: Path | None, loaded: PolicySet) -> Catalogue:
         ServersSource(origin=Origin.PROJECT, project=project, home=Path.home(), environ=os.environ),
     )
     pins = PinKeeper(StatePaths.from_environment(os.environ).pins, limits=OrchestratorLimits())
-    known = {entry.name: pins.known_tools(entry) for entry in read.entries}
     return Catalogue(
-        {
-            BUILTIN_SERVER: None,
-            **{
-                # names alone are kept: of their schemas nothing is known
-                name: None if tools is None else {tool: {} for tool in tools}
-                for name, tools in known.items()
-            },
-        }
+        {BUILTIN_SERVER: None, **{entry.name: _tools(pins, entry) for entry in read.entries}}
     )
+
+
+def _tools(pins: PinKeeper, entry: ServerEntry) -> Mapping[str, Mapping[str, object]] | None:
+    """Return the tools that were shown of a server, with their input schemas where they were kept."""
+    names = pins.known_tools(entry)
+    if names is None:
+        return None
+    shown = pins.texts(entry)
+    definitions = shown.definitions if shown is not None else {}
+    schemas = {name: definitions.get(name, {}).get("inputSchema") for name in names}
+    return {
+        name: cast("Mapping[str, object]", schema) if isinstance(schema, Mapping) else {}
+        for name, schema in schemas.items()
+    }
 
 
 def _parameter_names(policies: Iterable[Policy]) -> set[str]:
