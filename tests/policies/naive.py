@@ -95,7 +95,7 @@ def fact(condition: m.Fact, known: Context, what: Resource) -> float:
             hits = [each for each in known.labels if each.name == label]
             return any(servers is None or each.server in servers for each in hits)
         case m.OnlyArguments(pointers=pointers):
-            return set(known.arguments) <= {pointer.keys[0] for pointer in pointers}
+            return known_only(known.arguments, (), {pointer.keys for pointer in pointers})
         case m.DigestIs(digests=digests):
             return (
                 (what.digest in digests if what.digest else NONE) if digests else what.digest != ""
@@ -112,6 +112,16 @@ def fact(condition: m.Fact, known: Context, what: Resource) -> float:
         case m.TimeOfDay(low=low, high=high):
             now = known.wall % 86400 / 60
             return low <= now < high if low < high else not high <= now < low
+
+
+def known_only(value: object, path: tuple[str, ...], keys: set[tuple[str, ...]]) -> bool:
+    inside = value if isinstance(value, dict) else None
+    if isinstance(value, list):
+        inside = {str(n): each for n, each in enumerate(cast("list[object]", value))}
+    above = not path or any(each[: len(path)] == path for each in keys)
+    members = cast("dict[str, object]", inside or {}).items()
+    deeper = all(known_only(each, (*path, key), keys) for key, each in members)
+    return path in keys or (above and inside is not None and deeper)
 
 
 def leaves_of(value: object) -> Iterator[object]:
