@@ -115,11 +115,11 @@ def fact(condition: m.Fact, known: Context, what: Resource) -> float:
 
 
 def known_only(value: object, path: tuple[str, ...], keys: set[tuple[str, ...]]) -> bool:
-    inside = value if isinstance(value, dict) else None
+    inside = cast("dict[str, object]", value) if isinstance(value, dict) else None
     if isinstance(value, list):
         inside = {str(n): each for n, each in enumerate(cast("list[object]", value))}
     above = not path or any(each[: len(path)] == path for each in keys)
-    members = cast("dict[str, object]", inside or {}).items()
+    members = (inside or {}).items()
     deeper = all(known_only(each, (*path, key), keys) for key, each in members)
     return path in keys or (above and inside is not None and deeper)
 
