@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orchestrator.agents.lifecycle import AgentState, TaskState
     from orchestrator.agents.model import AgentTask, CallResult, Model, Note
     from orchestrator.agents.recipe import recipe
+    from orchestrator.agents.replay import RecordingModel, ReplayModel
     from orchestrator.agents.results import AgentResult
     from orchestrator.authority.admission import Grant
     from orchestrator.authority.snapshot import CapabilitySnapshot
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from orchestrator.sessions.agents import OneOffSubagent, Subagent
     from orchestrator.sessions.approvals import PendingApprovalError
     from orchestrator.sessions.asks import Ask, AskKind
+    from orchestrator.sessions.lanes import ServerCap
     from orchestrator.sessions.models import language_model
     from orchestrator.sessions.opening import ParentSession
     from orchestrator.sessions.persistent import PersistentSubagent
@@ -70,8 +72,11 @@ __all__ = [
     "Pipeline",
     "Price",
     "Receipt",
+    "RecordingModel",
     "RemitError",
+    "ReplayModel",
     "Revocation",
+    "ServerCap",
     "StepGraph",
     "Subagent",
     "Task",
@@ -112,8 +117,11 @@ _HOMES = {
     "Pipeline": "orchestrator.pipelines.pipeline",
     "Price": "orchestrator.agents.budget",
     "Receipt": "orchestrator.broker.revocation",
+    "RecordingModel": "orchestrator.agents.replay",
     "RemitError": "orchestrator.core.errors",
+    "ReplayModel": "orchestrator.agents.replay",
     "Revocation": "orchestrator.broker.revocation",
+    "ServerCap": "orchestrator.sessions.lanes",
     "StepGraph": "orchestrator.pipelines.building",
     "Subagent": "orchestrator.sessions.agents",
     "Task": "orchestrator.sessions.tasks",

@@ -133,7 +133,7 @@ MANIFEST: Final = (
         R("S-14", MUST, PROVEN, "An input schema describes an object, in JSON Schema 2020-12 or Draft 7, within bounds; any other quarantines its tool, with a reason, before a model sees it."),
         R("S-15", MUST, PROVEN, "Arguments are a bounded JSON object; checking them and results against a tool's schemas is the server's business; envelopes and content are validated."),
         R("S-16", MUST, PROVEN, "A tool's failure stays a failure in API, audit, span and pipeline, while its content still reaches the model as untrusted."),
-        R("S-17", MUST, AGENTS, "A model starts with the built-in tools; `capability_search` and `mcp_select_tool` load further schemas within a budget, and no other schema is in its request."),
+        R("S-17", MUST, PROVEN, "A model starts with the built-in tools; `capability_search` and `mcp_select_tool` load further schemas within a budget, and no other schema is in its request."),
         R("S-18", MUST, PROVEN, "Model-facing names are `mcp_<server>_<tool>`, unique by a fixed rule, at most 64 safe characters, and never a built-in's."),
         R("S-19", MUST, AGENTS, "Instructions, descriptions, search results and schemas are bounded before they take room in a context."),
         R("S-20", MUST, SURFACES, "Profile and approved project servers combine and the profile wins; an ACP client's entries win over project ones and inherit no profile; unapproved ones stay disconnected."),

@@ -23,7 +23,7 @@ from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
 from orchestrator.authority.standing import Standing
-from orchestrator.broker import AgentView, Broker
+from orchestrator.broker import AgentView
 from orchestrator.catalog.toolbox import Toolbox
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
@@ -32,6 +32,7 @@ from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.discovering import SEARCH_TOOLS
+from orchestrator.sessions.lanes import Road
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.tasks import Task, TaskOrder
 
@@ -77,7 +78,7 @@ class AgentHome:
     """What a session has for all of its agents. `in_background` starts a task of the session's."""
 
     ledger: Ledger
-    broker: Broker
+    road: Road
     ports: SessionPorts
     limits: OrchestratorLimits
     prices: Mapping[str, Price]
@@ -159,7 +160,7 @@ class Subagent:
             agent=self.id,
             cell=self.acting,
             snapshot=self.snapshot,
-            road=self.home.broker.call,
+            road=self.home.road,
             toolbox=toolbox,
             standing=self.standing,
         )

@@ -21,7 +21,7 @@ from orchestrator.authority.ceilings import Pin
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
 from orchestrator.authority.standing import Standing
-from orchestrator.broker import AgentView, Broker
+from orchestrator.broker import AgentView
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
@@ -36,6 +36,7 @@ from orchestrator.sessions.agents import (
 )
 from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.family import PARENT, Family
+from orchestrator.sessions.lanes import Road
 from orchestrator.sessions.models import model_of
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.ports import SessionPorts
@@ -87,7 +88,7 @@ class Household:
         *,
         session_cell: Cell,
         ledger: Ledger,
-        broker: Broker,
+        road: Road,
         ports: SessionPorts,
         limits: OrchestratorLimits,
         desk: AskDesk,
@@ -107,7 +108,7 @@ class Household:
         self._group: TaskGroup | None = None
         self._home = AgentHome(
             ledger=ledger,
-            broker=broker,
+            road=road,
             ports=ports,
             limits=limits,
             prices=prices,
@@ -139,7 +140,7 @@ class Household:
             agent=PARENT,
             cell=cell,
             snapshot=CapabilitySnapshot(agent=PARENT, cell=cell, table=table),
-            road=self._home.broker.call,
+            road=self._home.road,
             standing=self.standing,
         )
 

@@ -48,6 +48,7 @@ from orchestrator.sessions.entries import (
     refuse_isolation,
     server_item,
 )
+from orchestrator.sessions.lanes import ServerCap
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies
 from orchestrator.sessions.ports import SystemClock
@@ -121,6 +122,7 @@ class ParentSession(parent.ParentSession):
         prices: Mapping[str, Price] | None = None,
         budget: Budget | None = None,
         limits: OrchestratorLimits | None = None,
+        caps: Mapping[str, ServerCap] | None = None,
     ) -> AsyncGenerator[Self]:
         """Open a session whose servers are approved, connected and pinned; close it with the block.
 
@@ -147,6 +149,7 @@ class ParentSession(parent.ParentSession):
             environ: the environment; by default the process's own.
             prices: what models cost, by `PROVIDER:NAME`, before the prices that are known.
             budget: what all agents together may spend; by default each has its own alone.
+            caps: how many calls a server gets at a time and a minute, by its label.
             limits: other caps on agents, calls and times than the default ones.
 
         Raises:
@@ -179,6 +182,7 @@ class ParentSession(parent.ParentSession):
             session = cls(
                 records=records_of(paths, root, name),
                 own_tools=True,
+                caps=caps,
                 skills=definitions.skills,
                 servers=entries,
                 policy=rules.policy,

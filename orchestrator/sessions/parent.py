@@ -41,6 +41,7 @@ from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
 from orchestrator.sessions.fleet import ServerFleet
 from orchestrator.sessions.household import AgentWish, Household
+from orchestrator.sessions.lanes import Lanes, ServerCap
 from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.models import model_of
 from orchestrator.sessions.persistent import PersistentSubagent
@@ -54,7 +55,7 @@ from orchestrator.sessions.servers import (
     server_source,
 )
 from orchestrator.sessions.skills import SkillShelf
-from orchestrator.sessions.spawning import ask_parent_tool, read_result_tool, spawn_tool
+from orchestrator.sessions.spawning import agent_tools
 from orchestrator.sessions.tables import Tables
 from policies import Label, PolicySet
 
@@ -93,6 +94,7 @@ class ParentSession:
         records: AgentRecords | None = None,
         own_tools: bool = False,
         skills: SkillShelf | None = None,
+        caps: Mapping[str, ServerCap] | None = None,
         reach: Callable[[ServerEntry], ServerSource] = server_source,
         logins: LoginPorts | None = None,
     ) -> None:
@@ -115,6 +117,7 @@ class ParentSession:
             limits=limits,
             builtins=self._builtins,
         )
+        self._road = Lanes(self._broker.call, caps).call if caps else self._broker.call
         self._fleet = ServerFleet(
             session_cell=self._cell,
             ledger=self._ledger,
@@ -144,7 +147,7 @@ class ParentSession:
         return Household(
             session_cell=self._cell,
             ledger=self._ledger,
-            broker=self._broker,
+            road=self._road,
             ports=self._ports,
             limits=self._limits,
             desk=self._desk,
@@ -336,20 +339,10 @@ class ParentSession:
         for _, tool in self._fleet.shown_tools():
             yield tool
 
-    def _agent(self, path: str) -> Subagent:
-        return self._household.find(path)
-
-    def _make_one_off(self, wish: AgentWish) -> OneOffSubagent:
-        return self._household.one_off(wish)
-
     def _own_tools(self) -> Iterator[BuiltinTool]:
-        """Tools by which agents make agents and ask. Each call of one is decided like any other."""
-        yield spawn_tool(
-            self._agent, self._make_one_off, parallel_max=self._limits.spawned_parallel_max
-        )
+        """Tools of the agents' own. Each call of one is decided like any other."""
         yield from self._discovery.tools()
-        yield read_result_tool(self._agent)
-        yield ask_parent_tool(self._desk, seconds=self._limits.approval_seconds_max)
+        yield from agent_tools(lambda: self._household, self._desk, self._limits)
 
     @property
     def agents(self) -> Mapping[AgentId, Subagent]:

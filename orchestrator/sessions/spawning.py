@@ -7,7 +7,7 @@ worked out as for any other: the policy for its role, within what those above it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 import anyio
@@ -20,12 +20,13 @@ from orchestrator.broker import AgentView, BuiltinTool
 from orchestrator.core.content import AUTHORITY, TRUST
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
+from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.sessions.agents import READ_RESULT, OneOffSubagent, Subagent
+from orchestrator.sessions.agents import READ_RESULT
 from orchestrator.sessions.asks import AskDesk
-from orchestrator.sessions.household import AgentWish
+from orchestrator.sessions.household import AgentWish, Household
 
-__all__ = ["ask_parent_tool", "read_result_tool", "spawn_tool"]
+__all__ = ["agent_tools"]
 
 QUESTION_CHARS_MAX: Final = 8_000
 """A question of an agent: more no person reads while a call waits."""
@@ -62,12 +63,16 @@ _READ_SCHEMA: Final[Mapping[str, object]] = {
 }
 
 
-def spawn_tool(
-    find: Callable[[str], Subagent],
-    make: Callable[[AgentWish], OneOffSubagent],
-    *,
-    parallel_max: int,
-) -> BuiltinTool:
+def agent_tools(
+    household: Callable[[], Household], desk: AskDesk, limits: OrchestratorLimits
+) -> Iterator[BuiltinTool]:
+    """Go through the tools by which agents make agents, ask, and read on in their results."""
+    yield _spawn_tool(household, parallel_max=limits.spawned_parallel_max)
+    yield _read_result_tool(household)
+    yield _ask_parent_tool(desk, seconds=limits.approval_seconds_max)
+
+
+def _spawn_tool(household: Callable[[], Household], *, parallel_max: int) -> BuiltinTool:
     """Return the tool that makes a child of the agent that calls it, and waits for its answer.
 
     The child has its parent's model. `parallel_max` children of the session are at work at most.
@@ -82,8 +87,8 @@ def spawn_tool(
         if len(at_work) >= parallel_max:
             raise _refused(f"{len(at_work)} agents of agents are at work, the most there may be")
         try:
-            parent = find(view.agent)
-            child = make(
+            parent = household().find(view.agent)
+            child = household().one_off(
                 AgentWish(
                     name=name,
                     model=parent.model,
@@ -114,7 +119,7 @@ def spawn_tool(
     )
 
 
-def read_result_tool(find: Callable[[str], Subagent]) -> BuiltinTool:
+def _read_result_tool(household: Callable[[], Household]) -> BuiltinTool:
     """Return the tool by which an agent reads on in its own results, page by page."""
 
     async def run(view: AgentView, arguments: Mapping[str, object]) -> str:
@@ -122,7 +127,7 @@ def read_result_tool(find: Callable[[str], Subagent]) -> BuiltinTool:
         if not isinstance(handle, str) or not isinstance(offset, int):
             raise _bad("handle is a text, and offset a number of bytes")
         try:
-            page = find(view.agent).shelf.read(handle, offset)
+            page = household().find(view.agent).shelf.read(handle, offset)
         except ConfigError:  # the parent's own agent has none
             page = None
         await anyio.lowlevel.checkpoint()
@@ -138,7 +143,7 @@ def read_result_tool(find: Callable[[str], Subagent]) -> BuiltinTool:
     )
 
 
-def ask_parent_tool(desk: AskDesk, *, seconds: float) -> BuiltinTool:
+def _ask_parent_tool(desk: AskDesk, *, seconds: float) -> BuiltinTool:
     """Return the tool that puts a question to whoever attends the agent, for so many seconds."""
 
     async def run(view: AgentView, arguments: Mapping[str, object]) -> str:

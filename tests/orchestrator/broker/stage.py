@@ -40,6 +40,7 @@ from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.lanes import ServerCap
 from orchestrator.sessions.ports import NobodyToAsk, SessionPorts
 from orchestrator.sessions.records import AgentRecords
 from orchestrator.sessions.skills import SkillShelf
@@ -214,6 +215,7 @@ async def staged(
     records: AgentRecords | None = None,
     own_tools: bool = False,
     skills: SkillShelf | None = None,
+    caps: Mapping[str, ServerCap] | None = None,
 ) -> AsyncGenerator[Stage]:
     """Run a session over scripted servers; their tools count as shown, unless `admit` is False."""
     stage = prepared(
@@ -227,6 +229,7 @@ async def staged(
         records=records,
         own_tools=own_tools,
         skills=skills,
+        caps=caps,
     )
     with anyio.fail_after(5):
         async with stage.session.running():
@@ -247,6 +250,7 @@ def prepared(
     records: AgentRecords | None = None,
     own_tools: bool = False,
     skills: SkillShelf | None = None,
+    caps: Mapping[str, ServerCap] | None = None,
 ) -> Stage:
     """Return a session over scripted servers that has not been started."""
     by_name = {server.name: server for server in servers or (scripted(),)}
@@ -268,6 +272,7 @@ def prepared(
         records=records,
         own_tools=own_tools,
         skills=skills,
+        caps=caps,
         reach=lambda found: by_name[found.name],
     )
     return Stage(session=session, servers=by_name, audit=shelf, clock=clock, events=events)
