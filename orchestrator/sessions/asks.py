@@ -159,6 +159,11 @@ class AskDesk:
         self._all = False
 
     @property
+    def reaches_a_person(self) -> bool:
+        """True if a person is there whether or not somebody listens."""
+        return self._fallback.interactive
+
+    @property
     def open(self) -> tuple[Ask, ...]:
         """What is open now, the oldest first."""
         return tuple(self._open)

@@ -158,8 +158,7 @@ class ParentSession(parent.ParentSession):
             RemitError: a server could not be connected.
         """
         variables = os.environ if environ is None else environ
-        paths = StatePaths.from_environment(variables)
-        paths.prepare()
+        paths = _prepared(variables)
         root = project_of(Path(servers)) if project is None else Path(project)
         clock = SystemClock()
         run = new_run(clock)
@@ -170,13 +169,12 @@ class ParentSession(parent.ParentSession):
         asking = Asking(ApprovalStore(paths.approvals), root, approve, confirm, logs_in=bool(login))
         items = (*rules.items, *map(server_item, entries))
         files = find_files(root, paths.config)
-        named = (*items, *(file.item for file in files))
-        asking.refuse_unused({*(item.name for item in named), *map(tools_name, entries)})
+        named = {item.name for item in (*items, *(file.item for file in files))}
+        asking.refuse_unused(named.union(map(tools_name, entries)))
         await asking.settle(items)
         definitions = take_up(files, asking.approves)
         digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
-        limits = limits or OrchestratorLimits()
-        own = paths.new_run(run)
+        limits, own = limits or OrchestratorLimits(), paths.new_run(run)
         folder.mkdir(parents=True, exist_ok=True)
         with new_log(Path(audit or own.audit), paths, run, clock) as log:
             session = cls(
@@ -193,8 +191,8 @@ class ParentSession(parent.ParentSession):
                 ports=session_ports(clock, run, log, digest, approver, on_event),
             )
             session.definitions = definitions
-            keeper = PinKeeper(paths.pins, limits=limits)
-            async with _connected(session, entries, pins=keeper, asking=asking, log=log):
+            pins = PinKeeper(paths.pins, limits=limits)
+            async with _connected(session, entries, pins=pins, asking=asking, log=log):
                 yield session
 
 
@@ -256,6 +254,12 @@ def _load(
         out=str(out),
     )
     return load_servers(path, source)
+
+
+def _prepared(variables: Mapping[str, str]) -> StatePaths:
+    paths = StatePaths.from_environment(variables)
+    paths.prepare()
+    return paths
 
 
 def _policy(

@@ -100,7 +100,6 @@ class ParentSession:
     ) -> None:
         self._entries = tuple(servers)
         self._desk = AskDesk(ports.approver, limits)
-        interactive = ports.approver.interactive
         self._ports = ports = replace(ports, approver=self._desk)
         self._limits = limits
         self._discovery = Discovery(self._shown_tools, skills)
@@ -133,7 +132,7 @@ class ParentSession:
             builtins=self._builtins,
             builtin_cell=self._ledger.open(CellKind.SERVER, "remit", under=self._cell),
             policies=self._broker.policies,
-            interactive=interactive,
+            interactive=self._desk.reaches_a_person,
             children=lambda agent: self._household.children(agent),  # noqa: PLW0108
         )
         self._household = self._make_household(prices, budget, records)
