@@ -228,6 +228,7 @@ def test_a_requirement_that_is_not_met_forbids():
     assert "by require" in explain(loaded(rules), missing).to_text()
 
 
+@pytest.mark.requirement("F-2")
 def test_what_a_server_hints_restricts_and_permits_only_where_it_is_trusted():
     restrict = 'permit "p" call on a/t forbid "f" call on a/t when hint(destructive)'
     assert loaded(restrict).decide(asks(BOSS)).effect is Effect.FORBID
