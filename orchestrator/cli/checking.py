@@ -226,12 +226,12 @@ def _tools(pins: PinKeeper, entry: ServerEntry) -> Mapping[str, Mapping[str, obj
     if names is None:
         return None
     shown = pins.texts(entry)
-    definitions = shown.definitions if shown is not None else {}
-    schemas = {name: definitions.get(name, {}).get("inputSchema") for name in names}
-    return {
-        name: cast("Mapping[str, object]", schema) if isinstance(schema, Mapping) else {}
-        for name, schema in schemas.items()
-    }
+    schemas: dict[str, Mapping[str, object]] = {}
+    for name in names:
+        definition = None if shown is None else shown.definitions.get(name)
+        schema = None if definition is None else definition.get("inputSchema")
+        schemas[name] = cast("Mapping[str, object]", schema) if isinstance(schema, Mapping) else {}
+    return schemas
 
 
 def _parameter_names(policies: Iterable[Policy]) -> set[str]:
