@@ -18,13 +18,14 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import policies
 from mcp_client.testing import ScriptedServer
 from orchestrator import AgentTask, Call, recipe
+from orchestrator.agents.model import CallResult, Conversation, RequestGate, ToolSpec, Turn
 from orchestrator.broker.builtins import list_capabilities
 from orchestrator.catalog.search import Entry, SearchIndex
 from orchestrator.core.documents import read_json
@@ -191,16 +192,39 @@ async def parked_pydantic_ai(count: int) -> float:
     return used * 1000 / count
 
 
+class Thinking:
+    """A model that is asked and does not answer."""
+
+    name = "thinking"
+    provider = "bench"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @asynccontextmanager
+    async def converse(
+        self, task: AgentTask, tools: Sequence[ToolSpec], gate: RequestGate
+    ) -> AsyncGenerator[Conversation]:
+        """Begin an exchange."""
+        yield self
+
+    async def next(self, results: Sequence[CallResult]) -> Turn:
+        """Wait for ever."""
+        self.asked += 1
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
 async def many_ours(count: int) -> float:
-    """Milliseconds of the one act that closes so many live agents, each in a call."""
+    """Milliseconds of the one act that closes so many live agents, each at its model."""
     async with AsyncExitStack() as stack:
-        made, server = await session(stack)
-        model = recipe(parked)
+        made, _ = await session(stack)
+        model = Thinking()
         tasks = [
             await made.subagent(f"a{number}", role="worker", model=model).start("go")
             for number in range(count)
         ]
-        while len(server.held) < count:  # noqa: ASYNC110 - counted elsewhere
+        while model.asked < count:  # noqa: ASYNC110 - counted elsewhere
             await asyncio.sleep(0)
         assert len(made.agents) == count
         started = time.process_time()
