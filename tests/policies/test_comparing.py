@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from policies import Effect, PolicyLimits, PolicySet, Source, load
 from policies.analysis import Proof, breaks, compare, subset
 from policies.model import ChildSubset
-from tests.policies.generated import policy_text, rule_lists, some_requests
+from tests.policies.generated import plain_lists, policy_text, some_requests
 from tests.policies.support import loaded
 
 RANK = {Effect.FORBID: 0, Effect.ASK: 1, Effect.PERMIT: 2}
@@ -164,7 +164,7 @@ def set_of(rules: list[str]) -> PolicySet:
 
 
 @settings(max_examples=60, deadline=None)
-@given(rule_lists, rule_lists, st.integers(0, 2**32))
+@given(plain_lists, plain_lists, st.integers(0, 2**32))
 def test_no_request_contradicts_a_proof_and_each_witness_is_one(
     child: list[str], parent: list[str], seed: int
 ) -> None:
@@ -179,7 +179,7 @@ def test_no_request_contradicts_a_proof_and_each_witness_is_one(
 
 
 @settings(max_examples=30, deadline=None)
-@given(rule_lists, st.integers(0, 7))
+@given(plain_lists, st.integers(0, 7))
 def test_a_set_without_one_of_its_restrictions_is_never_proved_to_be_wider_wrongly(
     rules: list[str], at: int
 ) -> None:
