@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import assert_never
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import TypedDict, assert_never
 
 from orchestrator.authority.ceilings import Ceiling, Pin
 from orchestrator.authority.ledger import Cell
-from orchestrator.authority.snapshot import Capability, CapabilityTable, Row
-from orchestrator.core.calls import ToolSpec
+from orchestrator.authority.snapshot import (
+    OPERATIONS,
+    Capability,
+    CapabilityTable,
+    DataCapability,
+    Row,
+    ToolCapability,
+)
+from orchestrator.core.calls import CallMethod, Spec, ToolSpec
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from policies import Annotations, Operation, PolicySet, Principal, Resource, Verdict
 from policies.limits import PolicyLimits
@@ -75,14 +82,20 @@ class Ancestor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One capability of a ready server, before anybody decided on it."""
+    """One capability of a ready server, before anybody decided on it.
+
+    Of a template `means` says whether it means a URI, and `sample` is one that it means.
+    """
 
     ref: CapabilityRef
     target: Cell
     link: Cell
-    spec: ToolSpec
+    spec: Spec
     login: Cell | None = None
     annotations: Annotations = field(default=Annotations())
+    method: CallMethod = CallMethod.TOOL
+    means: Callable[[str], bool] | None = None
+    sample: str = ""
 
 
 def attenuate(
@@ -103,49 +116,98 @@ def attenuate(
     child what it could not hand on itself. What is delegated under a condition is held against it
     at each call. `children` is how many live children the parent has already.
     """
-    capabilities: list[Capability] = []
+    judge = _Judge(
+        principal=principal,
+        policy=policy,
+        grant=grant,
+        above=tuple(above),
+        since=since,
+        children=children,
+    )
+    tools: list[ToolCapability] = []
+    data: list[DataCapability] = []
     rows: list[Row] = []
-    pins = (*grant.pins, *(pin for ancestor in above for pin in ancestor.grant.pins))
     for offer in offers:
-        resource = resource_of(offer.ref, offer.annotations)
-        verdict = policy.verdict(principal, Operation.CALL, resource)
-        ceilings = _ceilings(above, resource, policy, since, principal.depth, children)
+        row, parts = judge.look_at(offer)
+        rows.append(row)
+        if not row.visible:
+            continue
+        if isinstance(offer.spec, ToolSpec):
+            tools.append(ToolCapability(spec=offer.spec, **parts))
+        else:
+            at = partial(judge.at, offer) if offer.means is not None else None
+            data.append(DataCapability(spec=offer.spec, at=at, **parts))
+    return CapabilityTable(
+        principal=principal, policy=policy, capabilities=tools, rows=rows, data=data
+    )
+
+
+class _Parts(TypedDict):
+    ref: CapabilityRef
+    verdict: Verdict
+    target: Cell
+    link: Cell
+    resource: Resource
+    method: CallMethod
+    login: Cell | None
+    ceilings: tuple[Ceiling, ...]
+    pins: tuple[Pin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judge:
+    """What one agent's table is decided by. Kept by templates, which are decided URI by URI."""
+
+    principal: Principal
+    policy: PolicySet
+    grant: Grant
+    above: tuple[Ancestor, ...]
+    since: Callable[[PolicySet], Sequence[PolicySet]]
+    children: int
+
+    def look_at(self, offer: Offer) -> tuple[Row, _Parts]:
+        """Decide on one offer. A template is seen if it could be used at its sample."""
+        judged = offer.ref
+        if offer.means is not None:
+            judged = replace(offer.ref, kind=CapabilityKind.RESOURCE, name=offer.sample)
+        row, parts = self._decide(offer, judged)
+        return replace(row, ref=offer.ref), {**parts, "ref": offer.ref}
+
+    def at(self, offer: Offer, uri: str) -> Capability | None:
+        """Return what a template comes to at one URI; None if it may not be read there."""
+        if offer.means is None or not offer.means(uri):
+            return None
+        ref = replace(offer.ref, kind=CapabilityKind.RESOURCE, name=uri)
+        row, parts = self._decide(offer, ref)
+        return Capability(**parts) if row.visible else None
+
+    def _decide(self, offer: Offer, ref: CapabilityRef) -> tuple[Row, _Parts]:
+        resource = resource_of(ref, offer.annotations)
+        verdict = self.policy.verdict(self.principal, OPERATIONS[offer.method], resource)
+        ceilings = _ceilings(
+            self.above, resource, self.policy, self.since, self.principal.depth, self.children
+        )
         granted = (
-            grant.admits(offer.ref)
-            and all(ancestor.grant.delegates(offer.ref) for ancestor in above)
+            self.grant.admits(ref)
+            and all(ancestor.grant.delegates(ref) for ancestor in self.above)
             and ceilings is not None
             and all(ceiling.reachable for ceiling in ceilings)
         )
-        row = Row(
-            ref=offer.ref,
-            effects=verdict.possible,
-            rule=_deciding_rule(verdict),
-            granted=granted,
+        pins = (*self.grant.pins, *(pin for ancestor in self.above for pin in ancestor.grant.pins))
+        row = Row(ref=ref, effects=verdict.possible, rule=_deciding_rule(verdict), granted=granted)
+        parts = _Parts(
+            ref=ref,
+            verdict=verdict,
+            target=offer.target,
+            link=offer.link,
+            resource=resource,
+            method=offer.method,
+            login=offer.login,
+            # one that no context can change was asked just now
+            ceilings=tuple(each for each in ceilings or () if each.verdict.constant is None),
+            pins=tuple(pin for pin in pins if pin.is_about(ref)),
         )
-        rows.append(row)
-        if row.visible:
-            capabilities.append(
-                Capability(
-                    ref=offer.ref,
-                    verdict=verdict,
-                    target=offer.target,
-                    link=offer.link,
-                    spec=offer.spec,
-                    resource=resource,
-                    login=offer.login,
-                    # one that no context can change was asked just now
-                    ceilings=tuple(
-                        each for each in ceilings or () if each.verdict.constant is None
-                    ),
-                    pins=tuple(pin for pin in pins if pin.is_about(offer.ref)),
-                )
-            )
-    return CapabilityTable(
-        principal=principal,
-        policy=policy,
-        capabilities=capabilities,
-        rows=rows,
-    )
+        return row, parts
 
 
 def resource_of(ref: CapabilityRef, annotations: Annotations) -> Resource:

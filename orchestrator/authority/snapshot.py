@@ -4,20 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Final
 
 from orchestrator.authority.ceilings import Ceiling, Pin
 from orchestrator.authority.ledger import Cell
-from orchestrator.core.calls import ToolSpec
+from orchestrator.core.calls import Call, CallMethod, PromptSpec, ResourceSpec, ToolSpec
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.denials import DENIALS, Denial, DenyReason
 from orchestrator.core.display import safe_line
 from orchestrator.core.ids import AgentId
-from policies import Decision, Effect, PolicySet, Principal, Resource, Verdict
+from policies import Decision, Effect, Operation, PolicySet, Principal, Resource, Verdict
 
-__all__ = ["Capability", "CapabilitySnapshot", "CapabilityTable", "Lost", "Row", "TableDiff"]
+__all__ = [
+    "OPERATIONS",
+    "Capability",
+    "CapabilitySnapshot",
+    "CapabilityTable",
+    "DataCapability",
+    "Lost",
+    "Row",
+    "TableDiff",
+    "ToolCapability",
+]
+
+OPERATIONS: Final[Mapping[CallMethod, Operation]] = {
+    CallMethod.TOOL: Operation.CALL,
+    CallMethod.READ: Operation.READ,
+    CallMethod.PROMPT: Operation.GET_PROMPT,
+    CallMethod.COMPLETE: Operation.COMPLETE,
+}
+"""What a policy calls each of the things that may be asked of a server."""
+
+_Key = tuple[str, CallMethod, CapabilityKind, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,23 +48,48 @@ class Capability:
     `target` is the cell of its definition, `link` that of its server, `login` that of the login
     which it is reached with: an identity, never a token. None where the server has no login.
     `resource` is what the policy was asked about. `ceilings` are what each agent above may hand on,
-    `pins` the arguments that a spawn above has fixed: a call keeps within all of them.
+    `pins` the arguments that a spawn above has fixed: a call keeps within all of them. `method` is
+    what may be asked: a prompt that may be got and completed is two capabilities.
     """
 
     ref: CapabilityRef
     verdict: Verdict
     target: Cell
     link: Cell
-    spec: ToolSpec
     resource: Resource
+    method: CallMethod = CallMethod.TOOL
     login: Cell | None = None
     ceilings: tuple[Ceiling, ...] = ()
     pins: tuple[Pin, ...] = ()
 
     @property
+    def operation(self) -> Operation:
+        """What a policy calls it."""
+        return OPERATIONS[self.method]
+
+    @property
     def constant(self) -> Decision | None:
         """The decision under the policy of the start, if nothing in a call can change it."""
         return None if self.ceilings or self.pins else self.verdict.constant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCapability(Capability):
+    """A tool, with what a model is shown of it."""
+
+    spec: ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataCapability(Capability):
+    """A resource, a template of resources, or a prompt, with what an agent is shown of it.
+
+    `at` returns what a template comes to at one URI: None where it does not mean that URI, or
+    nobody may read it there. Decided by the same policy and grants as the table.
+    """
+
+    spec: ResourceSpec | PromptSpec
+    at: Callable[[str], Capability | None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,34 +149,78 @@ class CapabilityTable:
     `above` are the agents that could hand it on, from the session down.
     """
 
-    __slots__ = ("_by_name", "digest", "policy", "principal", "rows", "specs")
+    __slots__ = (
+        "_by_name",
+        "_data",
+        "_templates",
+        "digest",
+        "policy",
+        "principal",
+        "rows",
+        "specs",
+    )
 
     def __init__(
         self,
         *,
         principal: Principal,
         policy: PolicySet,
-        capabilities: Iterable[Capability],
+        capabilities: Iterable[ToolCapability],
         rows: Iterable[Row],
+        data: Iterable[DataCapability] = (),
     ) -> None:
         self.principal = principal
         self.policy = policy
+        self._data: Mapping[_Key, DataCapability] = MappingProxyType(
+            {(item.ref.server, item.method, item.ref.kind, item.ref.name): item for item in data}
+        )
         self._by_name = MappingProxyType(
             {(item.ref.server, item.ref.name): item for item in capabilities}
+        )
+        self._templates = tuple(
+            item
+            for item in self._data.values()
+            if item.at is not None and item.method is CallMethod.READ
         )
         self.rows = tuple(rows)
         self.specs = tuple(item.spec for item in self._by_name.values())
         self.digest = hashlib.sha256(self.canonical()).hexdigest()
 
-    def find(self, server: str, name: str) -> Capability | None:
-        """Return the capability of that exact server and name, if it is in the table."""
+    def find(self, server: str, name: str) -> ToolCapability | None:
+        """Return the tool of that exact server and name, if it is in the table."""
         return self._by_name.get((server, name))  # type: ignore[arg-type]
 
-    def __iter__(self) -> Iterator[Capability]:
+    def find_call(self, call: Call) -> Capability | None:
+        """Return what a call is about, if it is in the table; a URI may be a template's."""
+        if call.method is CallMethod.TOOL:
+            return self.find(call.server, call.tool)
+        found = self._data.get((call.server, call.method, call.kind, call.tool))
+        if found is not None or call.method is not CallMethod.READ:
+            return found
+        for item in self._templates:
+            if item.at is not None and item.ref.server == call.server:
+                meant = item.at(call.tool)
+                if meant is not None:
+                    return meant
+        return None
+
+    def __iter__(self) -> Iterator[ToolCapability]:
+        """Go through the tools."""
         return iter(self._by_name.values())
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self._by_name) + len(self._data)
+
+    @property
+    def data(self) -> Iterable[DataCapability]:
+        """Resources, templates and prompts, each once for each thing that may be asked of it."""
+        return self._data.values()
+
+    @property
+    def everything(self) -> Iterator[Capability]:
+        """Go through all of it: the tools, then the rest."""
+        yield from self._by_name.values()
+        yield from self._data.values()
 
     def attenuate(self, keep: Callable[[CapabilityRef], bool]) -> CapabilityTable:
         """Return a table without what `keep` turns down. It never has more than this one (I6)."""
@@ -138,6 +228,7 @@ class CapabilityTable:
             principal=self.principal,
             policy=self.policy,
             capabilities=[item for item in self._by_name.values() if keep(item.ref)],
+            data=[item for item in self._data.values() if keep(item.ref)],
             rows=[row if keep(row.ref) else replace(row, granted=False) for row in self.rows],
         )
 
@@ -156,10 +247,13 @@ class CapabilityTable:
 
     def _signatures(
         self,
-    ) -> dict[tuple[str, CapabilityKind, str], tuple[CapabilityRef, frozenset[Effect]]]:
+    ) -> dict[_Key, tuple[CapabilityRef, frozenset[Effect]]]:
         return {
-            (item.ref.server, item.ref.kind, item.ref.name): (item.ref, item.verdict.possible)
-            for item in self._by_name.values()
+            (item.ref.server, item.method, item.ref.kind, item.ref.name): (
+                item.ref,
+                item.verdict.possible,
+            )
+            for item in self.everything
         }
 
     def canonical(self) -> bytes:
@@ -173,10 +267,11 @@ class CapabilityTable:
                     item.ref.kind.value,
                     item.ref.name,
                     item.ref.digest,
+                    item.method.value,
                     ",".join(sorted(effect.value for effect in item.verdict.possible)),
                     *sorted(f"{pin.tool} {pin.pointer} {pin.value!r}" for pin in item.pins),
                 ]
-                for item in self._by_name.values()
+                for item in self.everything
             ),
         }
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")
@@ -202,7 +297,7 @@ class CapabilitySnapshot:
     @property
     def refs(self) -> tuple[CapabilityRef, ...]:
         """What was admitted, dead or alive."""
-        return tuple(item.ref for item in self.table)
+        return tuple(dict.fromkeys(item.ref for item in self.table.everything))
 
     def lines(self) -> tuple[str, ...]:
         """Return the table for a person: each capability, what would be decided, and whether it lives.
@@ -223,8 +318,8 @@ class CapabilitySnapshot:
         """Return which capabilities are dead, each with its cause."""
         whole = self.cell.reason
         lost: list[Lost] = []
-        for item in self.table:
+        for item in self.table.everything:
             reason = whole or item.target.reason or item.link.reason
             if reason is not None:
                 lost.append(Lost(item.ref, reason))
-        return tuple(lost)
+        return tuple(dict.fromkeys(lost))

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.broker.view import AgentView
+from orchestrator.core.calls import CallMethod
 from orchestrator.core.capability import BUILTIN_SERVER, CapabilityKind, CapabilityRef
 
 __all__ = ["BuiltinTool", "list_capabilities"]
@@ -46,6 +47,17 @@ async def _list_capabilities(view: AgentView, arguments: Mapping[str, object]) -
             "regain": lost[item.ref].denial.regain if item.ref in lost else None,
         }
         for item in (view.snapshot.table if view.snapshot else ())
+    ]
+    rows += [
+        {
+            "server": item.ref.server,
+            item.ref.kind.value: item.ref.name,
+            "effects": sorted(effect.value for effect in item.verdict.possible),
+            "lost": lost[item.ref].reason.value if item.ref in lost else None,
+            "regain": lost[item.ref].denial.regain if item.ref in lost else None,
+        }
+        for item in (view.snapshot.table.data if view.snapshot else ())
+        if item.method is not CallMethod.COMPLETE
     ]
     return json.dumps(rows, ensure_ascii=False)
 

@@ -55,7 +55,7 @@ class Deciding:
                 policy.decide(
                     Request(
                         principal=principal,
-                        action=Operation.CALL,
+                        action=capability.operation,
                         resource=capability.resource,
                         context=context,
                     )
@@ -74,7 +74,7 @@ class Deciding:
         """Say what the nearest permit for this very tool lacked; nothing about other tools."""
         question = Request(
             principal=snapshot.table.principal,
-            action=Operation.CALL,
+            action=capability.operation,
             resource=capability.resource,
             context=self._context(wish),
         )

@@ -8,14 +8,12 @@ from typing import Final
 
 from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import SessionLostError
-from mcp_client.protocol.limits import ClientLimits
-from mcp_client.protocol.surfaces.results import read_content
 from orchestrator.authority.gate import Gate, Permit
 from orchestrator.authority.history import PolicyHistory
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
+from orchestrator.broker.answering import read_answer
 from orchestrator.broker.asking import Asking
-from orchestrator.broker.bounding import within_bound
 from orchestrator.broker.builtins import BuiltinTool
 from orchestrator.broker.deciding import Deciding, rule_of
 from orchestrator.broker.duties import Duties
@@ -39,7 +37,6 @@ from policies import Decision, Effect, PolicySet
 
 __all__ = ["Broker"]
 
-_CLIENT_LIMITS: Final = ClientLimits()
 _OK: Final = CallOutcome.OK.value
 _FAILED: Final = CallOutcome.FAILED.value
 _ANSWERED: Final = Delivery.ANSWERED.value
@@ -104,7 +101,7 @@ class Broker:
             CallFailedError: it went out, or should have, and ended without a result.
         """
         snapshot = view.snapshot
-        capability = None if snapshot is None else snapshot.table.find(call.server, call.tool)
+        capability = None if snapshot is None else snapshot.table.find_call(call)
         ref = unknown(call) if capability is None else capability.ref
         wish = Wish(CallId(self._new_id()), view, call, ref)
         with self._telemetry.tool(ref, view.agent, wish.id) as span:
@@ -159,6 +156,8 @@ class Broker:
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
         link = self._links.get(capability.ref.server)
+        if link is not None:
+            wish.version = link.session.connection.protocol_version
         if link is not None and something_due(link):
             await self._renewing.before(wish, snapshot, capability, link)
         permit, decision = await self._admitted(wish, snapshot, capability)
@@ -181,7 +180,7 @@ class Broker:
         _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
         # before anything of it is looked at: an answer that is no content is told of as well
         self._duties.mark(wish, decision)
-        content = _content(
+        content = read_answer(
             wish, read_round(wish, flight.link, result), self._limits.result_text_bytes_max
         )
         return self._duties.redacted(content, decision)
@@ -263,7 +262,7 @@ class Broker:
         seen = Seen(renewal.count, None if source is None else source.generation)
         try:
             pending = link.session.start(
-                "tools/call", wish.params, guard=permit, seconds=min(seconds, link.seconds)
+                wish.method, wish.params, guard=permit, seconds=min(seconds, link.seconds)
             )
         except SessionLostError as error:
             raise TurnedAwayError(error, link, seen) from error
@@ -313,22 +312,6 @@ def _nothing_there(wish: Wish) -> AuthorityError:
         f"{wish.ref} is not in the snapshot of agent {wish.view.agent!r}",
         reason=DenyReason.NOT_IN_SNAPSHOT,
         fix="ask the parent for a new agent with a grant and a policy that include it",
-    )
-
-
-def _content(wish: Wish, result: object, text_bytes_max: int) -> UntrustedContent:
-    """Return what a server answered, looked through block by block, its text within the bound."""
-    try:
-        blocks, structured, is_error = read_content(result, _CLIENT_LIMITS, server=wish.ref.server)
-    except McpError as error:
-        raise failed(wish, error) from error
-    bounded, truncated = within_bound(blocks, text_bytes_max)
-    return UntrustedContent(
-        origin=wish.origin,
-        blocks=bounded,
-        structured=structured,
-        is_error=is_error,
-        truncated=truncated,
     )
 
 

@@ -32,7 +32,7 @@ def read_round(wish: Wish, link: Link, result: object) -> object:
     """
     session = link.session
     try:
-        outcome = read_outcome(session, "tools/call", wish.params, result, before=wish.required)
+        outcome = read_outcome(session, wish.method, wish.params, result, before=wish.required)
         if isinstance(outcome, Task):
             raise TaskCreatedError(outcome, server=session.server)
     except McpError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CoroutineType
 from typing import Any
 
@@ -10,7 +10,7 @@ from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import CapabilitySnapshot
 from orchestrator.authority.standing import Standing
 from orchestrator.catalog.toolbox import Toolbox
-from orchestrator.core.calls import Call, ToolSpec
+from orchestrator.core.calls import Call, CallMethod, PromptSpec, ResourceSpec, Spec, ToolSpec
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import AuthorityError
 from orchestrator.core.ids import AgentId
@@ -49,8 +49,26 @@ class AgentView:
             return self.toolbox
         return self.snapshot.table.specs if self.snapshot is not None else ()
 
+    @property
+    def resources(self) -> Sequence[ResourceSpec]:
+        """The resources and templates that it may read, as it is shown them. None is read by that."""
+        return [spec for spec in self._data(CallMethod.READ) if isinstance(spec, ResourceSpec)]
+
+    @property
+    def prompts(self) -> Sequence[PromptSpec]:
+        """The prompts that it may get."""
+        return [spec for spec in self._data(CallMethod.PROMPT) if isinstance(spec, PromptSpec)]
+
+    def _data(self, method: CallMethod) -> Iterable[Spec]:
+        if self.snapshot is None:
+            return ()
+        return (item.spec for item in self.snapshot.table.data if item.method is method)
+
     def call(self, call: Call) -> CoroutineType[Any, Any, UntrustedContent]:
-        """Make one call. Awaiting it raises AuthorityError or CallFailedError."""
+        """Make one call: of a tool, or as `Call.read`, `Call.prompt` and `Call.completion` make it.
+
+        Awaiting it raises AuthorityError or CallFailedError.
+        """
         return self._road(self, call)
 
     def require(self) -> None:

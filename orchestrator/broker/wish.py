@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, assert_never, cast
 
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.jsonrpc import as_object, encode, reread
 from mcp_client.protocol.modern.mrtr import InputRequired
+from mcp_client.protocol.surfaces.completion import (
+    PromptReference,
+    TemplateReference,
+    completion_params,
+)
 from orchestrator.broker.view import AgentView
-from orchestrator.core.calls import Call
+from orchestrator.core.calls import Call, CallMethod
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.content import Origin
 from orchestrator.core.display import CUT
@@ -21,7 +26,6 @@ from orchestrator.core.limits import OrchestratorLimits
 
 __all__ = ["Wish", "unknown"]
 
-_TOOL: Final = CapabilityKind.TOOL.value
 _NAME_CHARS_MAX: Final = OrchestratorLimits().tool_name_chars_max
 
 
@@ -36,6 +40,7 @@ class Wish:
         arguments: the canonical bytes; nothing encodes them again.
         params: the whole `params` member as it will go out.
         digest: SHA-256 over method, name and argument bytes: what an approval is bound to.
+        version: of MCP, as the connection speaks it: not all have a place for all that is wished.
         recorded: the keyed digest of the arguments, for the record.
         required: the server's questions that `params` answer; None in the first round.
     """
@@ -50,6 +55,7 @@ class Wish:
         "recorded",
         "ref",
         "required",
+        "version",
         "view",
     )
 
@@ -63,6 +69,7 @@ class Wish:
         self.digest = ""
         self.recorded = ""
         self.required: InputRequired | None = None
+        self.version = ""
         self._first = b""
 
     def take_arguments(
@@ -75,7 +82,7 @@ class Wish:
             if not isinstance(wished, dict):
                 raise LocalProtocolError("arguments must be a JSON object")
             arguments = encode(wished, depth_max=limits.argument_depth_max)
-            name = _name_text(self.call.tool)
+            params = self._params(arguments)
         except LocalProtocolError as error:
             raise AuthorityError(f"{self.ref}: {error}", reason=DenyReason.BAD_ARGUMENTS) from error
         if len(arguments) > limits.argument_bytes_max:
@@ -85,10 +92,25 @@ class Wish:
                 reason=DenyReason.BAD_ARGUMENTS,
             )
         self.arguments = arguments
-        self._first = b'{"arguments":%b,"name":%b}' % (arguments, name)
-        self.params = self._first
-        self.digest = hashlib.sha256(b"tools/call\0" + self.params).hexdigest()
+        self._first = params
+        self._send(params)
         self.recorded = digest_arguments(arguments)
+
+    def _params(self, arguments: bytes) -> bytes:
+        """Return the `params` member. Raises LocalProtocolError for arguments that fit no such call."""
+        call = self.call
+        match call.method:
+            case CallMethod.TOOL:
+                return b'{"arguments":%b,"name":%b}' % (arguments, _name_text(call.tool))
+            case CallMethod.READ:
+                return encode({"uri": call.tool})
+            case CallMethod.PROMPT:
+                _require_texts(call.arguments)
+                return b'{"arguments":%b,"name":%b}' % (arguments, _name_text(call.tool))
+            case CallMethod.COMPLETE:
+                return encode(_completion(call, self.version))
+            case _:
+                assert_never(call.method)
 
     def take_round(self, required: InputRequired, params: bytes) -> None:
         """Go on with the answers to a server's questions: other bytes, under a permit of their own."""
@@ -103,7 +125,12 @@ class Wish:
 
     def _send(self, params: bytes) -> None:
         self.params = params
-        self.digest = hashlib.sha256(b"tools/call\0" + params).hexdigest()
+        self.digest = hashlib.sha256(b"%b\0%b" % (self.method.encode(), params)).hexdigest()
+
+    @property
+    def method(self) -> str:
+        """MCP's name of the request."""
+        return self.call.method.value
 
     @property
     def values(self) -> Mapping[str, object]:
@@ -113,13 +140,35 @@ class Wish:
     @property
     def origin(self) -> Origin:
         """Where the result comes from."""
-        return Origin(server=self.ref.server, kind=_TOOL, name=self.ref.name, call=self.id)
+        return Origin(
+            server=self.ref.server, kind=self.ref.kind.value, name=self.ref.name, call=self.id
+        )
 
 
 def unknown(call: Call) -> CapabilityRef:
     """Return what names a call of something that is nowhere; its definition has no digest."""
-    return CapabilityRef(
-        ServerName(_bounded(call.server)), CapabilityKind.TOOL, _bounded(call.tool), ""
+    return CapabilityRef(ServerName(_bounded(call.server)), call.kind, _bounded(call.tool), "")
+
+
+def _require_texts(arguments: Mapping[str, object]) -> None:
+    if not all(isinstance(value, str) for value in arguments.values()):
+        raise LocalProtocolError("the arguments of a prompt are texts")
+
+
+def _completion(call: Call, version: str) -> Mapping[str, object]:
+    wanted = call.arguments
+    argument, value = wanted.get("argument"), wanted.get("value")
+    known = as_object(wanted.get("context", {}))
+    if not isinstance(argument, str) or not isinstance(value, str) or known is None:
+        raise LocalProtocolError("a completion wants an argument and a value that are texts")
+    _require_texts(known)
+    reference = (
+        PromptReference(call.tool)
+        if call.kind is CapabilityKind.PROMPT
+        else TemplateReference(call.tool)
+    )
+    return completion_params(
+        reference, argument, value, known=cast("Mapping[str, str]", known), version=version
     )
 
 

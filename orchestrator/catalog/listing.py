@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, cast
 
+from orchestrator.catalog.data import ServerData
 from orchestrator.catalog.names import ToolKey
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.display import CUT
@@ -75,7 +76,8 @@ class Quarantined:
 class ServerListing:
     """What one server listed, once, in its own order. `instructions` are untrusted and bounded.
 
-    `instructions_digest` is over all of the instructions, what was cut included.
+    `instructions_digest` is over all of the instructions, what was cut included. `data` are
+    resources, templates and prompts.
     """
 
     server: ServerName
@@ -83,6 +85,7 @@ class ServerListing:
     quarantined: tuple[Quarantined, ...] = ()
     instructions: str = field(default="", compare=False)
     instructions_digest: str = hashlib.sha256(b"").hexdigest()
+    data: ServerData = field(default_factory=ServerData, compare=False)
 
     def find(self, name: str) -> CatalogTool | None:
         """Return the tool of exactly that name."""

@@ -93,7 +93,7 @@ class JournalView:
             return await self._make(call, wish.recorded, wish.arguments)
         self._view.require()
         snapshot = self._view.snapshot
-        capability = None if snapshot is None else snapshot.table.find(call.server, call.tool)
+        capability = None if snapshot is None else snapshot.table.find_call(call)
         if capability is None:  # the broker says so, and sends nothing
             return await self._view.call(call)
         decision = capability.verdict.decide(Context(wish.values))

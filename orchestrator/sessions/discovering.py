@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from orchestrator.authority.snapshot import Capability, CapabilitySnapshot, CapabilityTable
+from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable, ToolCapability
 from orchestrator.broker import AgentView, BuiltinTool
 from orchestrator.catalog.listing import CatalogTool
 from orchestrator.catalog.search import Entry, SearchIndex
@@ -56,7 +56,7 @@ class Hit:
     """One thing that was found: a tool by its capability, or a skill."""
 
     score: float
-    capability: Capability | None = None
+    capability: ToolCapability | None = None
     skill: Skill | None = None
 
 
@@ -164,13 +164,13 @@ class Discovery:
         return f"{name} is loaded: you can call it now."
 
 
-def _by_model_name(snapshot: CapabilitySnapshot | None) -> Mapping[str, Capability]:
+def _by_model_name(snapshot: CapabilitySnapshot | None) -> Mapping[str, ToolCapability]:
     if snapshot is None:
         return {}
     return {item.spec.model_name: item for item in snapshot.table if _lives(item)}
 
 
-def _lives(capability: Capability) -> bool:
+def _lives(capability: ToolCapability) -> bool:
     return capability.target.reason is None and capability.link.reason is None
 
 

@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 from mcp_client.auth.grants import GrantChange
 from mcp_client.client import Host, ServerSource
 from mcp_client.protocol.errors import McpError
+from orchestrator.authority.admission import Offer
 from orchestrator.authority.ledger import Cell, CellKind, Flip, Ledger
 from orchestrator.broker import Broker
 from orchestrator.catalog.listing import CatalogTool, ServerListing
@@ -25,6 +26,7 @@ from orchestrator.core.ids import ServerName
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.entries import EntryState, ServerEntry
 from orchestrator.sessions.logins import LoginPorts, ServerLogin
+from orchestrator.sessions.offered_data import data_offers
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.servers import ServerConnection, ServerState, login_failed, needs_login
 
@@ -157,6 +159,24 @@ class ServerFleet:
             for tool in connection.listing.tools:
                 if tool.digest in shown:
                     yield connection, tool
+
+    def shown_data(self) -> Iterator[Offer]:
+        """Go through the resources, templates and prompts that may be granted.
+
+        A person was shown the server that lists them: its tools, if it has any, and its instructions.
+        """
+        for connection in self._connections.values():
+            listing = connection.listing
+            if connection.state is not ServerState.CONNECTED or listing is None:
+                continue
+            if connection.name in self._shown:
+                login = connection.login
+                yield from data_offers(
+                    listing.data,
+                    connection.data_cells,
+                    link=connection.cell,
+                    login=login.cell if login is not None else None,
+                )
 
     # ------------------------------------------------------------------------- incarnations
 
@@ -323,7 +343,7 @@ class ServerFleet:
         self._on_change()
         # what an obsolete incarnation says changes nothing for its successor (I17)
         if self._connections.get(connection.name) is connection and connection.listing is not None:
-            known = self._shown.get(connection.name, frozenset())
-            self._shown[connection.name] = known & {
-                tool.digest for tool in connection.listing.tools
-            }
+            known = self._shown.get(connection.name)
+            if known is not None:
+                digests = {tool.digest for tool in connection.listing.tools}
+                self._shown[connection.name] = known & digests

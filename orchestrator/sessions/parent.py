@@ -16,7 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -29,6 +29,7 @@ from orchestrator.authority.ledger import CellKind, Flip, Ledger
 from orchestrator.authority.snapshot import Row
 from orchestrator.broker import AgentView, Broker, BuiltinTool, Receipt, Revocation
 from orchestrator.broker.builtins import list_capabilities
+from orchestrator.broker.reading import READING_TOOLS
 from orchestrator.catalog.listing import Catalog, CatalogTool, ServerListing
 from orchestrator.core.errors import DenyReason
 from orchestrator.core.groups import ungrouped
@@ -48,6 +49,7 @@ from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.policy_desk import PolicyDesk
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.records import AgentRecords, MemoryRecords
+from orchestrator.sessions.reloading import Reload
 from orchestrator.sessions.servers import (
     CHANGED_NAMES_MAX,
     ServerConnection,
@@ -60,22 +62,6 @@ from orchestrator.sessions.tables import Tables
 from policies import Label, PolicySet
 
 __all__ = ["PARENT", "ParentSession", "Reload"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reload:
-    """What became of a change of configuration. It has happened when this value exists.
-
-    `revocations` are of the servers that are gone or replaced; `started` are the new ones.
-    """
-
-    revocations: tuple[Revocation, ...]
-    started: tuple[ServerConnection, ...]
-
-    async def ready(self) -> None:
-        """Return once each new server has listed what it offers, or has failed."""
-        for connection in self.started:
-            await connection.ready.wait()
 
 
 class ParentSession:
@@ -129,6 +115,7 @@ class ParentSession:
         )
         self._tables = Tables(
             shown=self._fleet.shown_tools,
+            shown_data=self._fleet.shown_data,
             builtins=self._builtins,
             builtin_cell=self._ledger.open(CellKind.SERVER, "remit", under=self._cell),
             policies=self._broker.policies,
@@ -342,6 +329,7 @@ class ParentSession:
         """Tools of the agents' own. Each call of one is decided like any other."""
         yield from self._discovery.tools()
         yield from agent_tools(lambda: self._household, self._desk, self._limits)
+        yield from READING_TOOLS
 
     @property
     def agents(self) -> Mapping[AgentId, Subagent]:

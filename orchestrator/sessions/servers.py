@@ -6,9 +6,9 @@ What it offers is translated here into the orchestrator's own values; nothing ab
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import Final
@@ -26,7 +26,9 @@ from mcp_client.protocol.limits import ClientLimits
 from orchestrator.authority.guards import CancelGuard, SessionGuard
 from orchestrator.authority.ledger import Cell, CellKind, Flip, Ledger
 from orchestrator.broker import Broker, Link, WireObserver
+from orchestrator.catalog.data import ServerData
 from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
+from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.errors import (
     DenyReason,
     ExitCode,
@@ -37,6 +39,7 @@ from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
 from orchestrator.sessions.entries import ServerEntry, ServerTransport, refuse_changed
 from orchestrator.sessions.logins import ServerLogin
+from orchestrator.sessions.offered_data import list_data
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.remote import http_spec
 
@@ -90,6 +93,7 @@ class ServerConnection:
         error: why it failed or was lost; None otherwise.
         listing: what it offered when it was last asked.
         definitions: the cell of each definition that was seen, by name and digest.
+        data_cells: the cell of each resource, template and prompt, by its identity.
         login: what it is reached with; None where it has no login.
         ready: set once the first listing is there, or the attempt has failed.
     """
@@ -109,9 +113,11 @@ class ServerConnection:
     error: RemitError | None = None
     listing: ServerListing | None = None
     definitions: dict[str, tuple[str, Cell]] = field(default_factory=dict[str, tuple[str, Cell]])
+    data_cells: dict[CapabilityRef, Cell] = field(default_factory=dict[CapabilityRef, Cell])
     ready: anyio.Event = field(default_factory=anyio.Event)
     _listed_for: int = 0
     _catching_up: anyio.Lock = field(default_factory=anyio.Lock)
+    _refreshing: anyio.Lock = field(default_factory=anyio.Lock)
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _closed: anyio.Event = field(default_factory=anyio.Event)
 
@@ -214,9 +220,9 @@ class ServerConnection:
     async def _serve_in_group(self, client: Client) -> None:
         async with anyio.create_task_group() as group:
 
-            async def relist() -> None:
+            async def relist(changes: AsyncIterator[None]) -> None:
                 recent = deque[float](maxlen=RELISTS_BURST)
-                async for _ in client.tool_changes():
+                async for _ in changes:
                     await self._refresh(client)
                     recent.append(anyio.current_time())
                     if len(recent) == RELISTS_BURST:
@@ -227,15 +233,21 @@ class ServerConnection:
                 self._end(error)
                 group.cancel_scope.cancel()
 
-            group.start_soon(relist)
+            for changes in (
+                client.tool_changes(),
+                client.resource_changes(),
+                client.prompt_changes(),
+            ):
+                group.start_soon(relist, changes)
             group.start_soon(until_gone)
 
     async def _refresh(self, client: Client) -> None:
         """List again, and note of which of the connection's sessions the listing is."""
-        count = client.session.renewal.count
-        self.take_listing(await self._list(client))
-        self._listed_for = count
-        self.on_change(self)
+        async with self._refreshing:  # an older listing never comes after a newer one
+            count = client.session.renewal.count
+            self.take_listing(await self._list(client))
+            self._listed_for = count
+            self.on_change(self)
 
     async def _catch_up(self, client: Client) -> None:
         """Return once the listing is of the present session: once for all who wait."""
@@ -253,11 +265,12 @@ class ServerConnection:
     async def _list(self, client: Client) -> ServerListing:
         tools = await client.list_tools()
         limits = ClientLimits()
-        return list_server(
+        listing = list_server(
             self.name,
             [decode(tool.definition, limits) for tool in tools.tools],
             instructions=client.instructions,
         )
+        return replace(listing, data=await list_data(self.name, client))
 
     def take_listing(self, listing: ServerListing) -> None:
         """Kill what changed or is gone, and give what is new a cell of its own. Adds no right.
@@ -279,7 +292,21 @@ class ServerConnection:
         for name, tool in present.items():
             if name not in self.definitions:
                 self.definitions[name] = (tool.digest, self._open_definition(tool))
+        self._take_data(listing.data)
         self.listing = listing
+
+    def _take_data(self, data: ServerData) -> None:
+        """Kill what is not listed any more, or not as it was; give what is new a cell of its own."""
+        present = dict.fromkeys(data.refs)
+        for ref, cell in tuple(self.data_cells.items()):
+            if ref not in present:
+                self.ledger.revoke(cell, DenyReason.DEFINITION_CHANGED)
+                del self.data_cells[ref]
+        for ref in present:
+            if ref not in self.data_cells:
+                self.data_cells[ref] = self.ledger.open(
+                    CellKind.DEFINITION, str(ref), under=self.cell
+                )
 
     def forget(self, digests: Collection[str]) -> tuple[Flip, ...]:
         """Kill these definitions as they were shown; what is shown again later is another incarnation."""

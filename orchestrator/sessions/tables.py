@@ -33,6 +33,7 @@ class Tables:
         self,
         *,
         shown: Callable[[], Iterable[tuple[ServerConnection, CatalogTool]]],
+        shown_data: Callable[[], Iterable[Offer]],
         builtins: Mapping[str, BuiltinTool],
         builtin_cell: Cell,
         policies: PolicyHistory,
@@ -40,6 +41,7 @@ class Tables:
         children: Callable[[AgentId], int],
     ) -> None:
         self._shown = shown
+        self._shown_data = shown_data
         self._builtins = builtins
         self._builtin_cell = builtin_cell
         self._policies = policies
@@ -98,6 +100,7 @@ class Tables:
                 ),
                 annotations=annotations_of(tool.annotations),
             )
+        yield from self._shown_data()
         for builtin in self._builtins.values():
             yield Offer(
                 ref=builtin.ref,
