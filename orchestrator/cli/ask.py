@@ -1,6 +1,4 @@
-"""`remit ask`: one question to the parent's own agent, over the servers there are. Waits for nobody
-who cannot be asked.
-"""
+"""`remit ask`: one question to the parent's own agent. Waits for nobody who cannot be asked."""
 
 from __future__ import annotations
 

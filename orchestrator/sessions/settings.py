@@ -31,7 +31,9 @@ __all__ = [
 ]
 
 PROFILE_FILE: Final = "config.toml"
+"""The person's own settings, in the configuration folder."""
 PROJECT_FILE: Final = "remit.toml"
+"""A project's settings, at its top."""
 _VERSION: Final = 1
 _BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
 _POLICIES_MAX: Final = 100

@@ -21,7 +21,7 @@ from orchestrator.core.errors import ConfigError, RemitError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
-from orchestrator.core.ports import Approver
+from orchestrator.core.ports import Approver, AuditSink
 from orchestrator.sessions.admitting import admit_servers
 from orchestrator.sessions.approvals import (
     ApprovalStore,
@@ -174,35 +174,39 @@ async def open_standing(
             ports=session_ports(clock, run, log, digest, approver, on_event),
         )
         session.definitions = preparing.definitions
-        labels = labels_of(preparing.entries)
-        log.append("run_started", {"policy": session.policy.digest, "servers": labels})
-        status = "failed"
-        try:
-            with ungrouped():
-                async with session.running():
-                    preparing.notices += _failed(session)
-                    preparing.check(session)
-                    keeper = PinKeeper(paths.pins, limits=limits)
-                    await preparing.admit(
-                        partial(
-                            admit_servers,
-                            session,
-                            pins=keeper,
-                            settle=preparing.asking.settle,
-                            audit=log,
-                        )
-                    )
-                    yield Standing(
-                        session=session,
-                        settings=preparing.settings,
-                        model=preparing.load_model(),
-                        run=run,
-                        audit=own.audit,
-                        notices=tuple(preparing.notices),
-                    )
-            status = "ok"
-        finally:
-            log.append("run_ended", {"status": status})
+        keeper = PinKeeper(paths.pins, limits=limits)
+        async with _running(session, preparing, log, keeper):
+            yield Standing(
+                session=session,
+                settings=preparing.settings,
+                model=preparing.load_model(),
+                run=run,
+                audit=own.audit,
+                notices=tuple(preparing.notices),
+            )
+
+
+@asynccontextmanager
+async def _running(
+    session: ParentSession, preparing: _Preparing, log: AuditSink, keeper: PinKeeper
+) -> AsyncGenerator[None]:
+    """Connect the servers, have what they offer shown, and record how it all ended."""
+    labels = labels_of(preparing.entries)
+    log.append("run_started", {"policy": session.policy.digest, "servers": labels})
+    status = "failed"
+    try:
+        with ungrouped():
+            async with session.running():
+                preparing.notices += _failed(session)
+                preparing.check(session)
+                settle = preparing.asking.settle
+                await preparing.admit(
+                    partial(admit_servers, session, pins=keeper, settle=settle, audit=log)
+                )
+                yield
+        status = "ok"
+    finally:
+        log.append("run_ended", {"status": status})
 
 
 class _Preparing:
