@@ -110,6 +110,22 @@ def test_a_permit_ends_when_its_policy_or_its_connection_moves_on(cell: str) -> 
     world.permit().check()
 
 
+@pytest.mark.parametrize("moved", ["link", "login"])
+def test_where_a_server_has_a_login_the_permit_ends_when_either_moves_on(moved: str) -> None:
+    world = World()
+    cells = {
+        "login": world.ledger.open(CellKind.LOGIN, "git", under=world.session),
+        "link": world.server,
+    }
+    stamp = Stamp(agent=world.agent, target=world.tool, policy=world.policy, **cells)
+    permit = mint(call=CallId("c1"), digest="d", stamp=stamp, deadline=10.0, now=lambda: 0.0)
+    permit.check()
+
+    world.ledger.void(cells[moved], DenyReason.SCOPE_CHANGED)
+
+    assert refusal(permit).reason is DenyReason.SCOPE_CHANGED
+
+
 def test_a_permit_ends_one_instant_past_its_deadline() -> None:
     world = World()
     permit = world.permit()

@@ -1,0 +1,75 @@
+"""The mutation gate itself: what it breaks, and that tests notice when the road's core is broken."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from tests.mutation.mutants import broken_checks, general
+from tests.mutation.run import KINDS, ROOT, places_of
+
+CHECK = """
+def redeem(self, now: int) -> None:
+    if now > self.deadline:
+        raise LateError
+    self.guard.check()
+    self.count += 1
+"""
+CORE = (
+    "orchestrator/authority/gate.py: inverted: decision.effect is Effect.FORBID",
+    "orchestrator/authority/gate.py: removed: approval is None",
+    "orchestrator/authority/gate.py: removed: not fits",
+    "orchestrator/authority/_mint.py: removed: self.agent.reason is not None",
+    "orchestrator/authority/_mint.py: removed: self.link.generation != self.link_generation",
+    "orchestrator/authority/guards.py: removed: reason is not None",
+)
+"""Broken in CI as well: without these nothing that is taken back is gone."""
+
+
+def test_a_check_is_removed_and_inverted_and_a_guard_is_not_asked() -> None:
+    assert [mutant.what for mutant in broken_checks(CHECK)] == [
+        "removed: now > self.deadline",
+        "inverted: now > self.deadline",
+        "removed: self.guard.check()",
+    ]
+
+
+def test_every_slip_is_another_program_that_still_parses() -> None:
+    sources = [mutant.source for mutant in general(CHECK)]
+
+    assert len(sources) == len(set(sources)) == 5
+    assert all(ast.dump(ast.parse(source)) != ast.dump(ast.parse(CHECK)) for source in sources)
+
+
+def test_every_check_of_the_road_has_a_place_in_the_gate() -> None:
+    targets, breaks, _ = KINDS["checks"]
+    found = {place.name for place in places_of(targets, breaks)}
+
+    assert found >= set(CORE)
+    assert len(found) > 300
+
+
+@pytest.mark.subprocess
+@pytest.mark.requirement("I1")
+def test_the_tests_notice_when_a_check_at_the_core_is_broken() -> None:
+    command = [sys.executable, "-m", "tests.mutation.run", "checks"]
+    names = [word for name in CORE for word in ("--name", name)]
+    tests = [
+        "tests/orchestrator/authority/test_gate.py",
+        "tests/orchestrator/authority/test_permit.py",
+    ]
+
+    ended = subprocess.run(
+        [*command, *names, "--tests", *tests],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert f"{len(CORE)} of {len(CORE)} noticed" in ended.stdout, ended.stdout + ended.stderr
+    assert ended.returncode == 0
