@@ -1,55 +1,47 @@
-"""The servers that commands mean: the profile's and the project's, read from their files. Starts none."""
+"""The servers that commands mean: the profile's and the project's, as their files have them now."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.core.errors import ConfigError
+from orchestrator.core.nearest import did_you_mean
+
 if TYPE_CHECKING:
-    from orchestrator.sessions.configuration import ServersFile
     from orchestrator.sessions.entries import ServerEntry
+    from orchestrator.sessions.layers import ConfiguredServers
 
-__all__ = ["configured_entries"]
+__all__ = ["configured", "configured_entries", "configured_entry"]
 
 
-def configured_entries(servers: Path | None) -> tuple[ServerEntry, ...]:
-    """Return the profile's entries and the project's, read from `servers` or `.mcp.json` here.
+def configured(servers: Path | None) -> ConfiguredServers:
+    """Return the servers of both layers; `servers` is the project's file, else that of the project.
 
     Raises ConfigError.
     """
     import os
 
-    from orchestrator.sessions.projects import project_of
+    from orchestrator.sessions.layers import configured_servers
     from orchestrator.sessions.state import StatePaths
 
-    paths = StatePaths.from_environment(os.environ)
-    file = servers or Path(".mcp.json")
-    project = file if servers is not None or file.exists() else None
-    folder = project_of(file).resolve()
-    return _configured(profile=paths.config / "mcp.json", project=project, folder=folder).entries
-
-
-def _configured(*, profile: Path, project: Path | None, folder: Path) -> ServersFile:
-    """Read the profile's and the project's entries. Raises ConfigError."""
-    import os
-
-    from orchestrator.sessions.approvals import Origin
-    from orchestrator.sessions.configuration import (
-        ServersFile,
-        ServersSource,
-        load_servers,
-        merge_servers,
+    return configured_servers(
+        StatePaths.from_environment(os.environ), servers, environ=os.environ, home=Path.home()
     )
 
-    def load(path: Path | None, origin: Origin) -> ServersFile:
-        if path is None:
-            return ServersFile()
-        return load_servers(
-            path,
-            ServersSource(origin=origin, project=folder, home=Path.home(), environ=os.environ),
+
+def configured_entries(servers: Path | None) -> tuple[ServerEntry, ...]:
+    """Return the entries of both layers. Raises ConfigError."""
+    return configured(servers).file.entries
+
+
+def configured_entry(found: ConfiguredServers, name: str) -> ServerEntry:
+    """Return one entry by its label. Raises ConfigError with the nearest."""
+    known = {str(entry.name): entry for entry in found.file.entries}
+    if name not in known:
+        raise ConfigError(
+            f"there is no server {name!r}",
+            code="E-SERVER-UNKNOWN",
+            fix=did_you_mean(name, known) or "remit mcp list shows which there are",
         )
-
-    return merge_servers(
-        load(profile if profile.exists() else None, Origin.PROFILE),
-        load(project, Origin.PROJECT),
-    )
+    return known[name]

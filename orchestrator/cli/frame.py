@@ -28,7 +28,9 @@ COMMANDS: Final = {
     "ask": LazyCommand("orchestrator.cli.ask:ask", "Ask one question, over the servers there are."),
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
-    "mcp": LazyCommand("orchestrator.cli.mcp:mcp", "Look at the configured servers."),
+    "mcp": LazyCommand(
+        "orchestrator.cli.mcp:mcp", "Look at the configured servers, add, approve, log in."
+    ),
     "init": LazyCommand(
         "orchestrator.cli.init:init", "Write a policy and a pipeline to begin with."
     ),

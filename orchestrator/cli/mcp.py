@@ -14,6 +14,8 @@ import click
 
 from orchestrator.cli.configured import configured_entries
 from orchestrator.cli.groups import Group
+from orchestrator.cli.mcp_deciding import approve_server, ping_server, reject_server
+from orchestrator.cli.mcp_entries import add_server, get_server, remove_server
 from orchestrator.cli.mcp_import import import_servers
 from orchestrator.cli.mcp_login import login, logout
 from orchestrator.cli.mcp_pins import pins
@@ -32,11 +34,13 @@ _UNDECIDED: Final = frozenset({"pending", "changed"})
 _COLUMNS: Final = ("name", "origin", "state", "digest", "command")
 
 
-@click.group(cls=Group, short_help="Look at the configured servers.")
+@click.group(cls=Group, short_help="Look at the configured servers, add, approve, log in.")
 def mcp() -> None:
-    """Look at the configured servers."""
+    """Look at the configured servers, add and remove them, approve a project's, log in to them."""
 
 
+for _command in (get_server, add_server, remove_server, approve_server, reject_server, ping_server):
+    mcp.add_command(_command)
 mcp.add_command(import_servers)
 mcp.add_command(pins)
 mcp.add_command(login)

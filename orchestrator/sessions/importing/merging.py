@@ -17,11 +17,12 @@ from typing import Final, cast
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.importing.dialects import ImportedEntry
 from orchestrator.sessions.reading import TooLargeError, read_regular
 from orchestrator.sessions.state import replace_text
 
-__all__ = ["Fate", "Merged", "merge_entries", "write_merged"]
+__all__ = ["Fate", "Merged", "merge_entries", "without_entry", "write_merged"]
 
 _BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
 _ROOTS: Final = ("mcpServers", "servers", "context_servers")
@@ -65,6 +66,28 @@ def merge_entries(path: Path, entries: Iterable[ImportedEntry]) -> Merged:
     fates = tuple((entry, _merge(there, entry)) for entry in entries)
     return Merged(
         path=path, text=json.dumps(root, indent=2, ensure_ascii=False) + "\n", fates=fates
+    )
+
+
+def without_entry(path: Path, name: str) -> Merged:
+    """Return what a servers file becomes without one entry. Raises ConfigError if it has none."""
+    root = _root(path)
+    for key in _ROOTS:
+        servers = root.get(key)
+        if isinstance(servers, dict) and name in servers:
+            del servers[name]
+            text = json.dumps(root, indent=2, ensure_ascii=False) + "\n"
+            return Merged(path=path, text=text, fates=())
+    known = [
+        other
+        for key in _ROOTS
+        if isinstance(root.get(key), dict)
+        for other in cast("dict[str, object]", root[key])
+    ]
+    raise ConfigError(
+        f"there is no server {name!r} in {path}",
+        code="E-SERVER-UNKNOWN",
+        fix=did_you_mean(name, known) or "remit mcp list shows which there are",
     )
 
 
