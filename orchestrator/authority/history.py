@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Final
 
 from policies import PolicySet
@@ -31,6 +32,9 @@ class PolicyHistory:
 
     def replace(self, policy: PolicySet) -> None:
         """Let another policy hold from now on, besides those before it."""
+        if any(each is policy for each in self._policies):
+            # told from itself at an earlier time: who started then is bound by all in between
+            policy = copy(policy)
         self._policies = [*self._policies, policy][-POLICIES_KEPT_MAX:]
 
     def since(self, policy: PolicySet) -> tuple[PolicySet, ...]:

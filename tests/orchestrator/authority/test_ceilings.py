@@ -126,3 +126,15 @@ def test_a_history_keeps_so_many_policies_and_forgets_the_oldest() -> None:
 
     assert history.since(several[0]) == ()
     assert len(history.since(several[1])) == POLICIES_KEPT_MAX
+
+
+@pytest.mark.requirement("I6")
+def test_a_policy_that_comes_back_is_another_than_it_was() -> None:
+    first, second = sets(2)
+    history = PolicyHistory(first)
+    history.replace(second)
+    history.replace(first)
+
+    assert history.present is not first
+    assert (history.present.digest, len(history.since(first))) == (first.digest, 3)
+    assert history.since(history.present) == (history.present,)
