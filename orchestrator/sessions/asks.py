@@ -66,6 +66,7 @@ class Ask:
         self._settled = anyio.Event()
         self._answer: _Answer | None = None
         self._text = ""
+        self._once = False
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -107,12 +108,18 @@ class Ask:
         """End it: nobody waits for the answer any more. Idempotent."""
         self._settled.set()
 
+    def forget(self) -> None:
+        """Let a yes for the session count once only: what it was given for has ended meanwhile."""
+        self._once = True
+
     async def wait(self) -> str | None:
         """Return the answer: `once`, `session`, or the text of a question's; None for a no."""
         await self._settled.wait()
         if self._answer in (None, _Answer.NO):
             return None
-        return self._text if self.kind is AskKind.QUESTION else self._answer.value
+        if self.kind is AskKind.QUESTION:
+            return self._text
+        return (_Answer.ONCE if self._once else self._answer).value
 
     def _approve(self, answer: _Answer) -> None:
         if self.kind is not AskKind.APPROVAL:
@@ -202,6 +209,10 @@ class AskDesk:
             for consent in self._consents
             if agent is not None and consent.agent != agent
         }
+        # one that was given in this very step is not kept yet
+        for ask in self._open:
+            if agent is None or ask.agent == agent:
+                ask.forget()
 
     async def approve(self, request: ApprovalRequest) -> bool:
         """Return True if somebody said yes to this call, now or for the session.

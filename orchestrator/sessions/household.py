@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypedDict, TypeVar, cast
 
@@ -175,7 +175,11 @@ class Household:
     def assistant(self, wish: AgentWish) -> PersistentSubagent:
         """Make the parent's own agent, from its record where there is one. Raises as `one_off`."""
         record = self._records.find(wish.name)
-        return self._stay(wish, incarnation=1 if record is None else record.incarnation + 1)
+        if record is None:
+            return self._stay(wish, incarnation=1)
+        # what it remembers clings to it as it did
+        wish = replace(wish, labels=wish.labels | _labels_of(record))
+        return self._stay(wish, incarnation=record.incarnation + 1)
 
     def reopen(self, path: str, model: Model | str | None) -> PersistentSubagent:
         """Make another incarnation of an agent from its record. Its rights are decided on anew.
@@ -204,6 +208,8 @@ class Household:
 
     def _take_in(self, made: SubagentT) -> SubagentT:
         self._family.add(made)
+        # what somebody allowed an earlier agent of this path was not allowed this one
+        self._home.desk.forget(made.id)
         if made.table is not None:
             self._audit.append(
                 "snapshot_admitted",
@@ -233,10 +239,15 @@ class Household:
             parent.acting if parent is not None else self._session_cell,
             now + wish.lease_seconds,
         )
-        table = self._table_of(agent, role, grant, above)
+        try:
+            table = self._table_of(agent, role, grant, above)
+            wanted = wish.budget or Budget()
+            _refuse_broke(agent, purse, now)
+        except BaseException:
+            # an agent that was never made leaves nothing in the ledger
+            self._home.ledger.revoke(cell, DenyReason.AGENT_CLOSED)
+            raise
         blind = parent is not None and parent.table is None
-        wanted = wish.budget or Budget()
-        _refuse_broke(agent, purse, now)
         # an agent of the program has what the program says; one that agents make shares with them
         given = purse.set_aside(wanted.or_else(DEFAULT_BUDGET) if parent is None else wanted, now)
         meter = Meter(given, started=now)
@@ -289,7 +300,6 @@ def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:
     given = dict(cast("Mapping[str, object]", detail["grant"]))
     pins = cast("list[Mapping[str, str]]", given.pop("pins", []))
     grant = cast("Mapping[str, list[str]]", given)
-    labels = cast("list[list[str]]", detail.get("labels", []))
     budget = cast("Mapping[str, int | None]", detail["budget"])
     return AgentWish(
         name=record.path,
@@ -304,9 +314,14 @@ def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:
             prompts=grant["prompts"],
             pins=tuple(Pin(**pin) for pin in pins),
         ),
-        labels=frozenset(Label(name, server) for name, server in labels),
+        labels=_labels_of(record),
         budget=Budget(**budget),
     )
+
+
+def _labels_of(record: AgentRecord) -> frozenset[Label]:
+    labels = cast("list[list[str]]", record.detail.get("labels", []))
+    return frozenset(Label(name, server) for name, server in labels)
 
 
 def _refuse_broke(agent: AgentId, purse: Meter, now: float) -> None:

@@ -25,6 +25,7 @@ from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.agents import READ_RESULT
 from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.household import AgentWish, Household
+from policies.patterns import NamePattern, PatternError
 
 __all__ = ["agent_tools"]
 
@@ -188,7 +189,13 @@ def _texts(value: object) -> Sequence[str] | None:
     items = cast("list[object]", value)
     if not all(isinstance(item, str) for item in items):
         raise _bad("tools is a list of server/pattern")
-    return cast("list[str]", items)
+    texts = cast("list[str]", items)
+    try:
+        for text in texts:
+            NamePattern.parse(text.partition("/")[2])
+    except PatternError as error:
+        raise _bad(f"tools is a list of server/pattern: {error}") from None
+    return texts
 
 
 def _budget(value: object) -> Budget | None:

@@ -67,3 +67,18 @@ async def test_its_record_is_taken_up_by_a_later_session():
 
     assert again.incarnation == 2
     assert [task.order.prompt for task in again.tasks] == ["first"]
+
+
+@pytest.mark.requirement("I20")
+async def test_what_it_remembers_clings_to_it_in_a_later_session():
+    records = MemoryRecords()
+    async with staged(OWN, records=records) as stage:
+        await stage.session.assistant(model=recipe(READS)).run("a.txt")
+
+    async with staged(OWN, records=records) as stage:
+        again = stage.session.assistant(model=recipe(SAYS))
+        assert {label.name for label in again.standing.labels} == {"untrusted"}
+
+    async with staged(OWN, records=records) as stage:
+        third = stage.session.assistant(model=recipe(SAYS))
+        assert third.standing.labels == again.standing.labels

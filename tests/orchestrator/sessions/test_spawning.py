@@ -218,3 +218,17 @@ async def test_arguments_that_make_no_agent_are_told():
         DenyReason.BUDGET_SPENT,
         DenyReason.BAD_ARGUMENTS,
     ]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["files/{a", "files/", "files/{a,b}{c,d}{e,f}{g,h}{i,j}{k,l}{m,n}"]
+)
+async def test_a_pattern_that_is_none_is_told_to_the_model_and_ends_nobody(pattern: str):
+    def boss(task: AgentTask) -> Steps:
+        told = yield [spawn("helper", tools=[pattern])]
+        return [type(each.error).__name__ for each in told]
+
+    async with staged(TREE, own_tools=True) as stage:
+        result = await stage.session.subagent("boss", model=by_function(boss)).run("go")
+
+    assert result.status is RunStatus.OK

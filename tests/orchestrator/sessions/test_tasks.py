@@ -18,7 +18,14 @@ from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.asks import Ask, AskKind
 from orchestrator.sessions.tasks import Task, TaskFailedError
 from tests.orchestrator.agents.stage import ScriptedModel, answers, asks, recipe
-from tests.orchestrator.broker.stage import calls_at, policy_of, staged, until, wish
+from tests.orchestrator.broker.stage import (
+    calling,
+    calls_at,
+    policy_of,
+    staged,
+    until,
+    wish,
+)
 from tests.orchestrator.sessions.test_parent_agents import READS, WAITS, Thinking
 
 ASKS = 'policy p v1 { ask "each" call on files/* permit "own" call on remit/* }'
@@ -415,3 +422,40 @@ async def test_calls_of_a_turn_wait_for_their_answers_side_by_side():
 
         with anyio.fail_after(2):
             assert (await task.result()).value == "done"
+
+
+@pytest.mark.requirement("I19")
+async def test_what_was_allowed_an_agent_is_not_allowed_another_of_its_name():
+    async with staged(ASKS) as stage:
+        stage.session.asks()  # somebody listens
+        first = stage.agent("a")
+        async with calling(first.view, "files/ok") as call:
+            async for ask in stage.session.asks():
+                await ask.allow_for_session()
+                break
+            await call.answered()
+        first.close()
+
+        async with calling(stage.agent("a").view, "files/ok"):
+            async for ask in stage.session.asks():
+                assert ask.agent == "a"
+                break
+
+
+@pytest.mark.requirement("I19")
+async def test_a_yes_for_the_session_that_meets_another_policy_is_kept_for_nothing():
+    async with staged(ASKS) as stage:
+        view = stage.agent("a").view
+        async with calling(view, "files/ok") as call:
+            async for ask in stage.session.asks():
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ask.allow_for_session)
+                    await until(lambda: not ask.open)  # noqa: B023 - of this turn
+                    stage.session.replace_policy(policy_of(ASKS))
+                break
+            await call.refused()
+
+        async with calling(view, "files/ok"):
+            async for ask in stage.session.asks():
+                assert ask.agent == "a"
+                break
