@@ -23,7 +23,8 @@ class Standing:
 
     Attributes:
         calls: how many calls each rule's budget has counted.
-        recent: when the latest calls were that each rule's rate has counted, in seconds.
+        recent: when the latest calls were that each rate has counted, in seconds; by its rule, its
+            count and its stretch.
         left: returns what is left of the agent's budget, by the words of a policy.
         used: returns what the agent has used, by the same words.
     """
@@ -35,7 +36,7 @@ class Standing:
         inherited = above.labels if above is not None else frozenset[Label]()
         self._labels = inherited | frozenset(labels)
         self.calls: dict[str, int] = {}
-        self.recent: dict[str, deque[float]] = {}
+        self.recent: dict[tuple[str, int, float], deque[float]] = {}
         self.left: Callable[[], Mapping[str, float]] = _nothing
         self.used: Callable[[], Mapping[str, float]] = _nothing
 

@@ -29,6 +29,9 @@ UNTRUSTED: Final = "untrusted"
 """The label of whatever a server has sent."""
 
 _BLANK: Final = "[redacted]"
+_HIDDEN_WORDS: Final = (
+    "[redacted: an error in the server's own words, in which a policy hides something]"
+)
 _HIDDEN: Final = "[redacted: not JSON, so that what a policy hides in it cannot be found]"
 _LIMITS: Final = PolicyLimits()
 
@@ -47,6 +50,7 @@ class Duties:
         """
         now = self._now()
         counted: list[tuple[Rate | Budget, Standing]] = []
+        spent: set[tuple[str, Standing]] = set()
         for duty in decision.duties:
             if isinstance(duty, Rate | Budget):
                 for standing in self._whose(wish, duty.scope):
@@ -54,8 +58,10 @@ class Duties:
                     counted.append((duty, standing))
         for duty, standing in counted:
             if isinstance(duty, Rate):
-                standing.recent.setdefault(duty.rule, deque(maxlen=duty.count)).append(now)
-            elif duty.metered is Metered.CALLS:
+                standing.recent.setdefault(_key(duty), deque(maxlen=duty.count)).append(now)
+            elif duty.metered is Metered.CALLS and (duty.rule, standing) not in spent:
+                # of one rule before and after a reload: one call, counted once
+                spent.add((duty.rule, standing))
                 standing.calls[duty.rule] = standing.calls.get(duty.rule, 0) + 1
 
     def seconds(self, decision: Decision) -> float:
@@ -75,6 +81,11 @@ class Duties:
             [duty.label for duty in decision.duties if isinstance(duty, Mark)] if decision else []
         )
         wish.view.standing.add(Label(name, server) for name in (UNTRUSTED, *names))
+
+    def words(self, text: str, decision: Decision | None) -> str:
+        """Return a server's own words about a failure: none where a policy hides part of its results."""
+        hides = decision is not None and any(isinstance(duty, Redact) for duty in decision.duties)
+        return _HIDDEN_WORDS if hides else text
 
     def redacted(self, content: UntrustedContent, decision: Decision) -> UntrustedContent:
         """Return a result without what a policy hides in it."""
@@ -99,7 +110,7 @@ class Duties:
         self, wish: Wish, duty: Rate | Budget, standing: Standing, now: float
     ) -> None:
         if isinstance(duty, Rate):
-            recent = standing.recent.get(duty.rule)
+            recent = standing.recent.get(_key(duty))
             if recent is None or len(recent) < duty.count or now - recent[0] >= duty.seconds:
                 return
             raise AuthorityError(
@@ -120,6 +131,11 @@ class Duties:
             )
 
 
+def _key(rate: Rate) -> tuple[str, int, float]:
+    """Return what a rate's calls are counted by: a rule of the same name may say another rate later."""
+    return rate.rule, rate.count, rate.seconds
+
+
 def _hidden_block(
     block: Mapping[str, object], pointers: Iterable[tuple[str, ...]]
 ) -> Mapping[str, object]:
@@ -133,7 +149,8 @@ def _hidden_block(
     if value is None:
         return {"type": "text", "text": _HIDDEN}
     shown = json.dumps(_without(value, pointers), ensure_ascii=False)
-    return {**block, "text": shown}
+    # nothing else of the block: what stands beside the text may show the same
+    return {name: block[name] for name in ("type", "role") if name in block} | {"text": shown}
 
 
 def _without(value: object, pointers: Iterable[tuple[str, ...]]) -> object:

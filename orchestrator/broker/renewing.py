@@ -73,6 +73,8 @@ class Renewing:
         nobody is here; CallFailedError for whatever else is in the way.
         """
         error = away.error
+        # what has ended meanwhile begins nothing anew, and gets no credentials
+        self._gate.stamp(snapshot, capability)
         if isinstance(error, SessionLostError):
             seen = away.seen.session
             await self.session(wish, snapshot, capability, away.link, seen, error.delivery)

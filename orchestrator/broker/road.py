@@ -115,7 +115,10 @@ class Broker:
             except CallFailedError as error:
                 span.fail(error.code)
                 if error.untrusted_detail:  # an error is read by the agent, too
-                    self._duties.mark(wish)
+                    self._duties.mark(wish, wish.decision)
+                    error.untrusted_detail = self._duties.words(
+                        error.untrusted_detail, wish.decision
+                    )
                 outcome = CallOutcome.LOST if error.peer_code is None else CallOutcome.FAILED
                 self._ended(wish, outcome.value, error.delivery.value)
                 raise
@@ -156,10 +159,11 @@ class Broker:
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
         link = self._links.get(capability.ref.server)
+        # whoever may not call has nothing renewed either: no handshake, no credential traffic
+        if link is not None and something_due(link) and self._could_go(wish, snapshot, capability):
+            await self._renewing.before(wish, snapshot, capability, link)
         if link is not None:
             wish.version = link.session.connection.protocol_version
-        if link is not None and something_due(link):
-            await self._renewing.before(wish, snapshot, capability, link)
         permit, decision = await self._admitted(wish, snapshot, capability)
         if capability.ref.server == BUILTIN_SERVER:
             return await self._run_builtin(wish, capability, permit)
@@ -185,15 +189,29 @@ class Broker:
         )
         return self._duties.redacted(content, decision)
 
+    def _could_go(self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability) -> bool:
+        """Whether the call could go out as things stand. Raises AuthorityError where it has ended."""
+        self._gate.stamp(snapshot, capability)
+        taken = wish.params
+        decision = self._decided(wish, snapshot, capability)
+        wish.params = taken  # encoded once it is known what is spoken then
+        return decision.effect is not Effect.FORBID
+
+    def _decided(
+        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
+    ) -> Decision:
+        """Decide on the arguments as they would go out, and note it with the wish."""
+        if not wish.params:
+            wish.take_arguments(self._limits, self._digest_arguments)
+        wish.decision = self._deciding.decide(wish, snapshot, capability)
+        return wish.decision
+
     async def _admitted(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> tuple[Permit, Decision]:
         """Decide, ask where that leads, do what goes before a call, and record it."""
-        if not wish.params:
-            wish.take_arguments(self._limits, self._digest_arguments)
         stamp = self._gate.stamp(snapshot, capability)
-        decide = self._deciding.decide
-        decision = decide(wish, snapshot, capability)
+        decision = self._decided(wish, snapshot, capability)
         approval = None
         if decision.effect is Effect.ASK:
             patience = self._duties.patience(decision, self._limits.approval_seconds_max)
@@ -201,7 +219,7 @@ class Broker:
             approval = await self._asking.ask(wish, capability, stamp, rule, patience)
             # What a person waited over is stale by definition: look at everything again.
             stamp = self._gate.stamp(snapshot, capability)
-            decision = decide(wish, snapshot, capability)
+            decision = self._decided(wish, snapshot, capability)
         if decision.effect is Effect.FORBID and decision.by_default:
             raise self._deciding.not_permitted(wish, snapshot, capability)
         if decision.effect is not Effect.FORBID:

@@ -23,6 +23,7 @@ from orchestrator.core.display import CUT
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
+from policies import Decision
 
 __all__ = ["Wish", "unknown"]
 
@@ -42,6 +43,7 @@ class Wish:
         digest: SHA-256 over method, name and argument bytes: what an approval is bound to.
         version: of MCP, as the connection speaks it: not all have a place for all that is wished.
         recorded: the keyed digest of the arguments, for the record.
+        decision: what was decided on it last; None before anything was.
         required: the server's questions that `params` answer; None in the first round.
     """
 
@@ -49,6 +51,7 @@ class Wish:
         "_first",
         "arguments",
         "call",
+        "decision",
         "digest",
         "id",
         "params",
@@ -68,6 +71,7 @@ class Wish:
         self.params = b""
         self.digest = ""
         self.recorded = ""
+        self.decision: Decision | None = None
         self.required: InputRequired | None = None
         self.version = ""
         self._first = b""

@@ -10,7 +10,15 @@ from mcp_client.testing import ScriptedServer
 from orchestrator import Call
 from orchestrator.core.errors import DenyReason
 from tests.orchestrator.agents.stage import recipe
-from tests.orchestrator.broker.stage import Person, calls_at, refusal, scripted, staged
+from tests.orchestrator.broker.stage import (
+    Person,
+    calling,
+    calls_at,
+    policy_of,
+    refusal,
+    scripted,
+    staged,
+)
 
 RATE = """
 policy p v1 {
@@ -161,3 +169,64 @@ async def test_one_element_or_all_of_a_member_can_be_hidden(pointer: str) -> Non
         content = await stage.agent().view.call(Call("files", "people", {}))
 
     assert "ada@x" not in json.dumps(content.structured)
+
+
+async def test_what_a_policy_hides_in_results_is_in_no_refusal_of_the_servers_either() -> None:
+    text = """
+    policy p v1 {
+      permit "all" call on any server
+      oblige "hide" call on files/wait redact /people/email
+    }
+    """
+    async with staged(text) as stage, calling(stage.agent().view, "files/wait") as call:
+        await stage.files.until(lambda: stage.files.held)
+        stage.files.held[0].refuse(-32000, "ada@x is there already")
+        error = await call.failed()
+
+    assert "ada@x" not in error.untrusted_detail
+    assert error.untrusted_detail.startswith("[redacted")
+
+
+async def test_nothing_stands_beside_a_text_in_which_something_is_hidden() -> None:
+    text = """
+    policy p v1 {
+      permit "all" call on any server
+      oblige "hide" call on files/one redact /email
+    }
+    """
+    server = scripted()
+    block = {"type": "text", "text": '{"email": "ada@x"}', "_meta": {"raw": "ada@x"}}
+    server.add_tool("one", lambda _: {"content": [block]})
+    async with staged(text, servers=[server]) as stage:
+        content = await stage.agent().view.call(Call("files", "one", {}))
+
+    assert "ada@x" not in json.dumps(list(map(dict, content.blocks)))
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (9, 3)])
+async def test_after_a_change_a_rate_of_the_same_name_is_the_new_one(
+    before: int, after: int
+) -> None:
+    def text(count: int) -> str:
+        return RATE.replace("rate 2 per 1m", f"rate {count} per 1m per session")
+
+    async with staged(text(before)) as stage:
+        await stage.agent("old").view.call(Call("files", "ok", {}))
+        stage.session.replace_policy(policy_of(text(after)))
+        stage.clock.time += 61
+        view = stage.agent("new").view
+        for _ in range(after):
+            await view.call(Call("files", "ok", {}))
+
+        assert (await refusal(view, "files/ok")).reason is DenyReason.RATE_EXCEEDED
+
+
+async def test_a_budget_of_a_rule_that_was_raised_counts_a_call_once() -> None:
+    text = RATE.replace("rate 2 per 1m", "budget calls {0}")
+    async with staged(text.replace("{0}", "4")) as stage:
+        view = stage.agent().view
+        stage.session.replace_policy(policy_of(text.replace("{0}", "5")))
+        for _ in range(4):
+            await view.call(Call("files", "ok", {}))
+
+        assert (await refusal(view, "files/ok")).reason is DenyReason.BUDGET_SPENT

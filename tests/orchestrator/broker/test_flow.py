@@ -223,3 +223,16 @@ async def test_a_policy_that_cannot_be_used_leaves_the_one_before(text: str, mes
         assert stage.session.policy is before
         assert stage.audit.fields("policy_kept")[0]["policy"] == before.digest
         assert (await stage.agent().view.call(Call("files", "ok", {}))).text == "ok"
+
+
+@pytest.mark.requirement("I20")
+async def test_a_mark_clings_to_whoever_reads_a_refusal_in_a_servers_own_words() -> None:
+    text = FLOW.replace("files/read mark", "files/wait mark")
+    async with staged(text, servers=[scripted("files"), scripted("mail")]) as stage:
+        view = stage.agent().view
+        async with calling(view, "files/wait") as call:
+            await stage.files.until(lambda: stage.files.held)
+            stage.files.held[0].refuse(-32000, "no customer Ada Lovelace, born 1815")
+            await call.failed()
+
+        assert view.standing.labels == {UNTRUSTED, Label("sensitive", "files")}

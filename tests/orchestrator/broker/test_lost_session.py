@@ -257,3 +257,45 @@ async def test_nothing_is_asked_for_once_authority_has_ended_between_the_two_str
             resumed = [each for each in server.of("GET") if "last-event-id" in each.headers]
 
         assert (resumed, len(calls) <= 1) == ([], True)
+
+
+@pytest.mark.requirement("I2", "S-27")
+async def test_an_agent_that_has_ended_has_no_session_begin_anew() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        ended, other = stage.agent("ended").view, stage.agent("other").view
+        script.forgotten.add(script.present)
+
+        async def broken(call: HttpCall, reply: HttpReply) -> None:
+            await reply.send(500)
+
+        script.special["initialize"] = broken
+        await failure(other, "files/add")  # from now on a handshake is due
+        stage.session.cancel_agent("ended")
+        before = len(server.posts("initialize"))
+        with pytest.raises(AuthorityError) as caught:
+            await ended.call(wish("files/add"))
+
+        assert caught.value.reason is DenyReason.AGENT_CANCELLED
+        assert len(server.posts("initialize")) == before
+
+
+@pytest.mark.requirement("I2", "S-27")
+async def test_a_call_that_policy_forbids_has_no_session_begin_anew() -> None:
+    script = Mcp()
+    text = 'policy p v1 { permit "one" call on files/add when arg(/n) == 1 }'
+    async with over_http(script, text) as (stage, server):
+        view = stage.agent().view
+        script.forgotten.add(script.present)
+
+        async def broken(call: HttpCall, reply: HttpReply) -> None:
+            await reply.send(500)
+
+        script.special["initialize"] = broken
+        await failure(view, "files/add", {"n": 1})
+        before = len(server.posts("initialize"))
+        with pytest.raises(AuthorityError) as caught:
+            await view.call(wish("files/add", {"n": 2}))
+
+        assert caught.value.reason is DenyReason.NO_PERMIT
+        assert len(server.posts("initialize")) == before
