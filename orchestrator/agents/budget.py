@@ -178,11 +178,12 @@ class Meter:
         self.calls += granted
         return granted
 
-    def add(self, usage: Usage) -> None:
-        """Count what a turn used."""
+    def add(self, usage: Usage, price: Price | None = None) -> None:
+        """Count what a turn used; `price` is that of another model than the agent's own."""
         self.tokens += usage.input_tokens + usage.output_tokens
-        if self._price is not None:
-            self.usd += self._price.of(usage)
+        price = self._price if price is None else price
+        if price is not None:
+            self.usd += price.of(usage)
 
     def add_bytes(self, size: int) -> None:
         """Count the bytes of results."""

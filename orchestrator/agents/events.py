@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from orchestrator.core.errors import Delivery, DenyReason
 from orchestrator.core.ids import AgentId, CallId
@@ -15,6 +16,7 @@ __all__ = [
     "AgentStarted",
     "CallEnded",
     "CallStarted",
+    "InputMissing",
     "TurnEnded",
 ]
 
@@ -82,5 +84,23 @@ class AgentEnded:
     message: str = ""
 
 
-AgentEvent = AgentStarted | TurnEnded | AgentNoted | CallStarted | CallEnded | AgentEnded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputMissing:
+    """A server wanted something of a person, nobody could be asked, and it was told so at once.
+
+    `agent` is whose call it was; empty if that cannot be told. `mode` is `form` or `url`; `message`,
+    `schema` and `host` are the server's own, bounded and untrusted.
+    """
+
+    agent: AgentId
+    server: str
+    mode: str
+    message: str
+    schema: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    host: str = ""
+
+
+AgentEvent = (
+    AgentStarted | TurnEnded | AgentNoted | CallStarted | CallEnded | InputMissing | AgentEnded
+)
 """Anything that a listener may be told."""

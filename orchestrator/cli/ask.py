@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orchestrator.agents.results import AgentResult
     from orchestrator.sessions.standing import Notice, Standing, StandingRequest
     from orchestrator.surfaces.progress import Progress, ProgressStyle
-    from orchestrator.surfaces.reply import Reply, Unanswered
+    from orchestrator.surfaces.reply import Missing, Reply, Unanswered
 
 __all__ = ["ask"]
 
@@ -133,6 +133,7 @@ async def _ask(text: str, request: StandingRequest, quiet: bool) -> Reply:
     from orchestrator.sessions.standing import open_standing
     from orchestrator.sessions.state import StatePaths, keep_shown
     from orchestrator.surfaces.consent import TerminalApprover
+    from orchestrator.surfaces.login import browser_opener
     from orchestrator.surfaces.progress import open_progress, style_for
     from orchestrator.surfaces.reply import Reply
 
@@ -145,6 +146,7 @@ async def _ask(text: str, request: StandingRequest, quiet: bool) -> Reply:
             pause=progress.paused,
             now=SystemClock.now,
             keep=lambda shown: keep_shown(paths.shown, shown),
+            open_url=browser_opener(),
         )
         heard = _Heard(progress)
         try:
@@ -153,6 +155,7 @@ async def _ask(text: str, request: StandingRequest, quiet: bool) -> Reply:
                 environ=os.environ,
                 home=Path.home(),
                 approver=person,
+                person=person,
                 confirm=person.confirm_items if person.interactive else None,
                 on_event=heard.hear,
             ) as standing:
@@ -166,7 +169,7 @@ class _Heard:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self.unanswered: list[Unanswered] = []
+        self.unanswered: list[Unanswered | Missing] = []
 
     def hear(self, event: AgentEvent) -> None:
         from orchestrator.surfaces.reply import UNANSWERED_MAX, unanswered
@@ -225,8 +228,4 @@ def _show(reply: Reply) -> None:
         click.echo(failure_of(error).as_text(), err=True)
     # an error says it of the first already
     for item in reply.unanswered if error is None else ():
-        print_text(
-            f"not asked: {item.agent} wanted {item.server}/{item.tool}; rule {item.rule} asks a "
-            "person, and nobody can be asked here",
-            to_stderr=True,
-        )
+        print_text(f"not asked: {item.text}; nobody can be asked here", to_stderr=True)

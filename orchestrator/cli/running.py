@@ -249,11 +249,13 @@ def _pipeline_run(
                 pause=progress.paused,
                 now=clock.now,
                 keep=lambda text: keep_shown(paths.shown, text),
+                open_url=browser_opener(),
             )
             ports = SessionPorts(
                 clock=clock,
                 ids=RandomIds(),
                 approver=person,
+                person=person,
                 audit=audit,
                 telemetry=telemetry.telemetry,
                 emit=watched.emit,

@@ -6,7 +6,7 @@ broker looks at everything again after it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -14,13 +14,30 @@ from typing import Final
 import anyio
 import anyio.lowlevel
 
+from mcp_client.protocol.errors import LocalProtocolError
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.peer.elicitation import (
+    CANCEL,
+    DECLINE,
+    ElicitationAction,
+    ElicitationAnswer,
+)
+from mcp_client.protocol.peer.forms import FormValue, check_answer
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import ApprovalRequest, Approver
+from orchestrator.sessions.elicitations import (
+    NOBODY,
+    Elicitation,
+    ElicitationMode,
+    Person,
+    SamplingWish,
+)
 
 __all__ = ["Ask", "AskDesk", "AskKind", "AskStream"]
 
+_CLIENT_LIMITS: Final = ClientLimits()
 _NOBODY_FIX: Final = (
     "run it on a terminal, listen to the task's asks, or permit it in a policy: remit init --policy"
 )
@@ -33,6 +50,10 @@ class AskKind(Enum):
     """May this call be made? `request` says which."""
     QUESTION = "question"
     """An agent wants to know something. `question` is its own text: untrusted."""
+    ELICITATION = "elicitation"
+    """A server wants something of a person. `elicitation` says what: untrusted."""
+    SAMPLING = "sampling"
+    """A server wants a turn of the parent's model. `sampling` is all that would be sent: untrusted."""
 
 
 class _Answer(Enum):
@@ -46,9 +67,12 @@ class Ask:
 
     Attributes:
         kind: what it is about.
-        agent: the path of the agent that asks, `scout/helper`.
+        agent: the path of the agent that asks, `scout/helper`; for what a server wants, that of the
+            agent whose call it is, or empty where that cannot be told.
         request: the call that waits, for an approval.
         question: what the agent wants to know, for a question. Untrusted.
+        elicitation: what a server wants to know, or have visited.
+        sampling: what a server wants of a model.
     """
 
     def __init__(
@@ -58,11 +82,16 @@ class Ask:
         *,
         request: ApprovalRequest | None = None,
         question: str = "",
+        elicitation: Elicitation | None = None,
+        sampling: SamplingWish | None = None,
     ) -> None:
         self.kind = kind
         self.agent = agent
         self.request = request
         self.question = question
+        self.elicitation = elicitation
+        self.sampling = sampling
+        self._filled: ElicitationAnswer = CANCEL
         self._settled = anyio.Event()
         self._answer: _Answer | None = None
         self._text = ""
@@ -79,8 +108,12 @@ class Ask:
         return not self._settled.is_set()
 
     async def allow_once(self) -> None:
-        """Let exactly this call be made. Raises ConfigError if it is over, or no approval."""
-        self._approve(_Answer.ONCE)
+        """Let exactly this be done. Raises ConfigError if it is over, or neither a call nor sampling."""
+        if self.kind is AskKind.SAMPLING and self.sampling is not None:
+            self._text = self.sampling.prompt
+            self._settle(_Answer.ONCE)
+        else:
+            self._approve(_Answer.ONCE)
         await anyio.lowlevel.checkpoint()
 
     async def allow_for_session(self) -> None:
@@ -93,16 +126,59 @@ class Ask:
 
     async def deny(self) -> None:
         """Say no; an agent's question stays without an answer. Raises ConfigError if it is over."""
+        self._filled = DECLINE
         self._settle(_Answer.NO)
         await anyio.lowlevel.checkpoint()
 
     async def answer(self, text: str) -> None:
-        """Answer a question. Raises ConfigError if it is over, or no question."""
-        if self.kind is not AskKind.QUESTION:
+        """Answer a question; or let sampling be done with this text in place of the server's.
+
+        Raises ConfigError if it is over, or neither.
+        """
+        if self.kind not in (AskKind.QUESTION, AskKind.SAMPLING):
             raise ConfigError("an approval is allowed or denied", code="E-ASK-KIND")
         self._text = text
         self._settle(_Answer.ONCE)
         await anyio.lowlevel.checkpoint()
+
+    async def accept(self, values: Mapping[str, FormValue] | None = None) -> None:
+        """Accept what a server wants: with the values of its form, or the visit of its address.
+
+        To accept an address opens nothing: whoever asked the person does that.
+
+        Raises ConfigError if it is over, no elicitation, or the values do not fit the form.
+        """
+        wanted = self.elicitation
+        if wanted is None:
+            raise ConfigError("only what a server wants is accepted", code="E-ASK-KIND")
+        if wanted.mode is ElicitationMode.FORM:
+            try:
+                values = check_answer(wanted.fields, values or {}, _CLIENT_LIMITS)
+            except LocalProtocolError as error:
+                raise ConfigError(
+                    f"this does not fit the form of server {wanted.server!r}: {error}",
+                    code="E-ASK-FORM",
+                    fix="look at `elicitation.fields`, or decline it",
+                ) from error
+        elif values:
+            raise ConfigError("an address has no values", code="E-ASK-FORM")
+        self._filled = ElicitationAnswer(ElicitationAction.ACCEPT, values or {})
+        self._settle(_Answer.ONCE)
+        await anyio.lowlevel.checkpoint()
+
+    async def decline(self) -> None:
+        """Say no to what a server wants; as `deny`. Raises ConfigError if it is over."""
+        await self.deny()
+
+    async def cancel(self) -> None:
+        """Leave it undecided: the server is told that nobody chose. Raises ConfigError if it is over."""
+        self._settle(_Answer.NO)
+        await anyio.lowlevel.checkpoint()
+
+    @property
+    def filled(self) -> ElicitationAnswer:
+        """What a server is answered: cancelled, until somebody has decided."""
+        return self._filled
 
     def withdraw(self) -> None:
         """End it: nobody waits for the answer any more. Idempotent."""
@@ -113,11 +189,11 @@ class Ask:
         self._once = True
 
     async def wait(self) -> str | None:
-        """Return the answer: `once`, `session`, or the text of a question's; None for a no."""
+        """Return the answer: `once`, `session`, or a text where one was asked for; None for a no."""
         await self._settled.wait()
         if self._answer in (None, _Answer.NO):
             return None
-        if self.kind is AskKind.QUESTION:
+        if self.kind in (AskKind.QUESTION, AskKind.SAMPLING):
             return self._text
         return (_Answer.ONCE if self._once else self._answer).value
 
@@ -155,8 +231,11 @@ class AskDesk:
 
     interactive = True
 
-    def __init__(self, fallback: Approver, limits: OrchestratorLimits) -> None:
+    def __init__(
+        self, fallback: Approver, limits: OrchestratorLimits, person: Person = NOBODY
+    ) -> None:
         self._fallback = fallback
+        self._person = person
         self._asks_max = limits.asks_max
         self._consents_max = limits.consents_max
         self._open: dict[Ask, None] = {}
@@ -242,6 +321,24 @@ class AskDesk:
         if not self._is_attended(agent):
             return None
         return await self._wait_for(Ask(AskKind.QUESTION, agent, question=text))
+
+    def can_ask(self, agent: AgentId) -> bool:
+        """True if somebody can be asked what a server wants of this agent; empty is the session."""
+        return self._is_attended(agent) or self._person.interactive
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        """Return what a person answers a server; cancelled, where nobody does."""
+        if not self._is_attended(elicitation.agent):
+            return await self._person.elicit(elicitation)
+        ask = Ask(AskKind.ELICITATION, elicitation.agent, elicitation=elicitation)
+        await self._wait_for(ask)
+        return ask.filled
+
+    async def sample(self, wish: SamplingWish) -> str | None:
+        """Return what may be sent to a model for a server; None where nobody says yes."""
+        if not self._is_attended(wish.agent):
+            return await self._person.sample(wish)
+        return await self._wait_for(Ask(AskKind.SAMPLING, wish.agent, sampling=wish))
 
     async def _wait_for(self, ask: Ask) -> str | None:
         if len(self._open) >= self._asks_max:

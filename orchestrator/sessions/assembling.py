@@ -14,6 +14,7 @@ from orchestrator.core.ids import RunId
 from orchestrator.core.ports import Approver
 from orchestrator.sessions import consent, parent
 from orchestrator.sessions.approvals import ApprovalState, ApprovalStore, Item
+from orchestrator.sessions.elicitations import NOBODY, Person
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.policing import check_policy
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
@@ -82,12 +83,14 @@ def session_ports(
     digest: Callable[[bytes], str],
     approver: Approver | None,
     on_event: Callable[[AgentEvent], None] | None,
+    person: Person = NOBODY,
 ) -> SessionPorts:
     """Return what a session works with; without an approver nobody is asked."""
     return SessionPorts(
         clock=clock,
         ids=RandomIds(),
         approver=approver or NobodyToAsk(),
+        person=person,
         audit=log,
         telemetry=installed_telemetry(clock, run),
         emit=on_event or _unheard,

@@ -97,6 +97,7 @@ class ServerEntry:
         timeout_seconds: for one call; None takes the session's.
         raw: the entry as it stands in the file, unexpanded.
         digest: SHA-256 over the label, `raw` and the files that the command names (project's only).
+        roots: the file URIs that it may be told of, expanded, if a policy lets it.
         files: those files, each with its SHA-256.
         variables: the environment's variables that the entry wants.
         command_line: what decides which files are run (project's only, and only if READY).
@@ -120,6 +121,7 @@ class ServerEntry:
     timeout_seconds: float | None = None
     description_trust: DescriptionTrust = DescriptionTrust.ASK
     isolate: Isolation = Isolation.SESSION
+    roots: tuple[str, ...] = ()
     protocol: Opening = Opening.LEGACY_FIRST
     files: tuple[tuple[str, str], ...] = ()
     variables: tuple[str, ...] = ()
@@ -212,6 +214,8 @@ def server_item(entry: ServerEntry) -> Item:
     and a value may decide what is run. What `${…}` stands for is not shown: that is the person's.
     """
     lines = _started(entry) if entry.transport is ServerTransport.STDIO else _reached(entry)
+    raw_roots = cast("list[str]", entry.raw.get("roots", []))
+    lines += [f"is told of this place of yours, if a policy lets it: {uri}" for uri in raw_roots]
     if entry.variables:
         lines.append("reads your variables: " + ", ".join(entry.variables))
     for path, digest in entry.files:

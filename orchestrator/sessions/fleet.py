@@ -25,6 +25,7 @@ from orchestrator.core.errors import ConfigError, DenyReason
 from orchestrator.core.ids import ServerName
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.entries import EntryState, ServerEntry
+from orchestrator.sessions.inquiries import Inquiries
 from orchestrator.sessions.logins import LoginPorts, ServerLogin
 from orchestrator.sessions.offered_data import data_offers
 from orchestrator.sessions.ports import SessionPorts
@@ -85,6 +86,7 @@ class ServerFleet:
         ports: SessionPorts,
         seconds: float,
         reach: Callable[[ServerEntry], ServerSource],
+        inquiries: Inquiries,
         logins: LoginPorts,
         on_change: Callable[[], None],
     ) -> None:
@@ -95,6 +97,7 @@ class ServerFleet:
         self._ports = ports
         self._seconds = seconds
         self._reach = reach
+        self._inquiries = inquiries
         self._on_change = on_change
         self._connections: dict[ServerName, ServerConnection] = {}
         self._retired: list[ServerConnection] = []
@@ -204,6 +207,11 @@ class ServerFleet:
             )
         return self._open(connection.entry)
 
+    def renew_roots(self) -> None:
+        """Let each server have the roots that the present policy lets it have, and no others."""
+        for connection in self._connections.values():
+            connection.renew_roots()
+
     def compare(self, entries: Sequence[ServerEntry]) -> Difference:
         """Return what another configuration would change. Changes nothing.
 
@@ -231,6 +239,7 @@ class ServerFleet:
         connection = ServerConnection(
             entry=entry,
             reach=self._reach,
+            inquiries=self._inquiries,
             host=self._host,
             seconds=entry.timeout_seconds or self._seconds,
             session_cell=self._session_cell,

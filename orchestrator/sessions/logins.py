@@ -15,7 +15,7 @@ from mcp_client.auth.settings import AuthorizationStep
 from mcp_client.auth.store import MemoryTokenStore, TokenStore, forget
 from mcp_client.client import Client, Host, HttpSpec
 from mcp_client.client.authorizing import connect_with, open_authorizer
-from mcp_client.ports import ClientObserver, SendGuard
+from mcp_client.ports import ClientObserver, Handlers, SendGuard
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.http.errors import AuthorizationRequiredError
 from orchestrator.authority.guards import LoginGuard
@@ -86,6 +86,7 @@ class ServerLogin:
         observer: ClientObserver,
         dialect: Dialect,
         host: Host,
+        handlers: Handlers,
     ) -> AsyncGenerator[Client]:
         """Connect with what the store has. See `connect_authorized`.
 
@@ -113,6 +114,7 @@ class ServerLogin:
                     observer=observer,
                     dialect=dialect,
                     host=host,
+                    handlers=handlers,
                 )
                 async with connecting as client:
                     authorizer.step = self._ports.step(self._entry)

@@ -42,6 +42,7 @@ from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
 from orchestrator.sessions.fleet import ServerFleet
 from orchestrator.sessions.household import AgentWish, Household
+from orchestrator.sessions.inquiries import Inquiries
 from orchestrator.sessions.lanes import Lanes, ServerCap
 from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.models import model_of
@@ -50,6 +51,7 @@ from orchestrator.sessions.policy_desk import PolicyDesk
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.records import AgentRecords, MemoryRecords
 from orchestrator.sessions.reloading import Reload
+from orchestrator.sessions.sampling import SamplingTurn
 from orchestrator.sessions.servers import (
     CHANGED_NAMES_MAX,
     ServerConnection,
@@ -85,7 +87,7 @@ class ParentSession:
         logins: LoginPorts | None = None,
     ) -> None:
         self._entries = tuple(servers)
-        self._desk = AskDesk(ports.approver, limits)
+        self._desk = AskDesk(ports.approver, limits, ports.person)
         self._ports = ports = replace(ports, approver=self._desk)
         self._limits = limits
         self._discovery = Discovery(self._shown_tools, skills)
@@ -102,7 +104,15 @@ class ParentSession:
             limits=limits,
             builtins=self._builtins,
         )
-        self._road = Lanes(self._broker.call, caps).call if caps else self._broker.call
+        self._inquiries = Inquiries(
+            road=Lanes(self._broker.call, caps).call if caps else self._broker.call,
+            desk=self._desk,
+            ports=ports,
+            policies=self._broker.policies,
+            ledger=self._ledger,
+            turn=SamplingTurn(lambda: self._household.living, prices or {}, ports),
+        )
+        self._road = self._inquiries.under_way.call
         self._fleet = ServerFleet(
             session_cell=self._cell,
             ledger=self._ledger,
@@ -110,6 +120,7 @@ class ParentSession:
             ports=ports,
             seconds=limits.call_seconds_max,
             reach=reach,
+            inquiries=self._inquiries,
             logins=logins or LoginPorts(),
             on_change=self._offers_changed,
         )
@@ -442,6 +453,7 @@ class ParentSession:
         self._desk.forget()
         self._broker.enforce(policy)
         self._tables.clear()
+        self._fleet.renew_roots()
         return self._taken_back(self._ledger.void(self._policy_cell, DenyReason.POLICY_CHANGED))
 
     @property

@@ -11,6 +11,7 @@ from itertools import count
 from orchestrator.agents.events import AgentEvent
 from orchestrator.core.ids import IdSource
 from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink, Clock, Telemetry
+from orchestrator.sessions.elicitations import ALL_MODES, NOBODY, ElicitationMode, Person
 
 __all__ = ["NobodyToAsk", "RandomIds", "SessionPorts", "SystemClock"]
 
@@ -54,7 +55,9 @@ class NobodyToAsk:
 class SessionPorts:
     """What one session works with. `emit` must not block and must not raise.
 
-    `digest_arguments` makes the keyed digest of argument bytes that the record holds.
+    `digest_arguments` makes the keyed digest of argument bytes that the record holds. `person` is
+    asked what servers want, beside the approver; `modes` are the ways in which servers may ask,
+    and no other is declared to them (S-13).
     """
 
     clock: Clock
@@ -64,3 +67,5 @@ class SessionPorts:
     telemetry: Telemetry
     emit: Callable[[AgentEvent], None]
     digest_arguments: Callable[[bytes], str]
+    person: Person = NOBODY
+    modes: frozenset[ElicitationMode] = ALL_MODES

@@ -38,6 +38,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
 from orchestrator.sessions.entries import ServerEntry, ServerTransport, refuse_changed
+from orchestrator.sessions.inquiries import Inquiries
 from orchestrator.sessions.logins import ServerLogin
 from orchestrator.sessions.offered_data import list_data
 from orchestrator.sessions.ports import SessionPorts
@@ -87,6 +88,7 @@ class ServerConnection:
         entry: its configuration: approved, expanded, within bounds.
         reach: returns how it is reached: as its entry says, unless a test has another way.
         host: what all connections of the session share.
+        inquiries: answers what the server asks.
         seconds: what one call may take.
         cell: in force as long as this incarnation may be spoken to.
         state: where it is.
@@ -101,6 +103,7 @@ class ServerConnection:
     entry: ServerEntry
     reach: Callable[[ServerEntry], ServerSource]
     host: Host
+    inquiries: Inquiries
     seconds: float
     session_cell: Cell
     cell: Cell
@@ -115,6 +118,7 @@ class ServerConnection:
     definitions: dict[str, tuple[str, Cell]] = field(default_factory=dict[str, tuple[str, Cell]])
     data_cells: dict[CapabilityRef, Cell] = field(default_factory=dict[CapabilityRef, Cell])
     ready: anyio.Event = field(default_factory=anyio.Event)
+    _client: Client | None = None
     _listed_for: int = 0
     _catching_up: anyio.Lock = field(default_factory=anyio.Lock)
     _refreshing: anyio.Lock = field(default_factory=anyio.Lock)
@@ -191,9 +195,11 @@ class ServerConnection:
         source = self.reach(self.entry)
         # one for each connection: nothing that was learned of another server counts here
         dialect = Dialect(opening=self.entry.protocol)
+        handlers = self.inquiries.handlers(self.entry)
         if self.login is not None and isinstance(source, HttpSpec):
             opening = self.login.connect(
                 source,
+                handlers=handlers,
                 guard=guard,
                 observer=observer,
                 cancel_guard=cancel,
@@ -203,6 +209,7 @@ class ServerConnection:
         else:
             opening = connect(
                 source,
+                handlers=handlers,
                 guard=guard,
                 observer=observer,
                 cancel_guard=cancel,
@@ -210,7 +217,17 @@ class ServerConnection:
                 dialect=dialect,
             )
         async with opening as client:
-            yield client
+            self._client = client
+            self.renew_roots()  # the policy may be another one than when they were declared
+            try:
+                yield client
+            finally:
+                self._client = None
+
+    def renew_roots(self) -> None:
+        """Let the server have the roots that it may have now, and no others; a no-op while it is gone."""
+        if self._client is not None and self.entry.roots:
+            self._client.set_roots(self.inquiries.roots(self.entry))
 
     async def _serve(self, client: Client) -> None:
         """Stay until the server is gone; list again when it says so."""

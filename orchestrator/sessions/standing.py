@@ -42,6 +42,7 @@ from orchestrator.sessions.chosen_model import ChosenModel, choose_model
 from orchestrator.sessions.consent import Confirm
 from orchestrator.sessions.credentials import login_ports
 from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_files, take_up
+from orchestrator.sessions.elicitations import NOBODY, Person
 from orchestrator.sessions.entries import (
     EntryState,
     Isolation,
@@ -140,13 +141,14 @@ async def open_standing(
     environ: Mapping[str, str],
     home: Path,
     approver: Approver | None = None,
+    person: Person = NOBODY,
     confirm: Confirm | None = None,
     login: Callable[[ServerEntry], AuthorizationStep | None] | None = None,
     on_event: Callable[[AgentEvent], None] | None = None,
 ) -> AsyncGenerator[Standing]:
     """Open the session, connect its servers, and close it with the block.
 
-    A server that wants a login is a notice. `login` returns who has a person consent to one.
+    `person` is asked what servers want. A server that wants a login is a notice. `login` returns who has a person consent to one.
 
     Raises:
         PendingApprovalError: something is not approved, and nobody said yes to it.
@@ -171,7 +173,7 @@ async def open_standing(
             limits=limits,
             prices=preparing.settings.prices,
             logins=login_ports(paths, preparing.entries, login),
-            ports=session_ports(clock, run, log, digest, approver, on_event),
+            ports=session_ports(clock, run, log, digest, approver, on_event, person),
         )
         session.definitions = preparing.definitions
         keeper = PinKeeper(paths.pins, limits=limits)

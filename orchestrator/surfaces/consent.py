@@ -11,27 +11,53 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from pathlib import Path
 from typing import Final, TextIO
 
 import anyio
 import anyio.to_thread
 
+from mcp_client.protocol.peer.elicitation import (
+    CANCEL,
+    DECLINE,
+    ElicitationAction,
+    ElicitationAnswer,
+)
+from mcp_client.protocol.peer.forms import FormValue
 from orchestrator.core.display import safe_line, whole_text, wrapped
 from orchestrator.core.errors import RemitError
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.approvals import Item
+from orchestrator.sessions.elicitations import Elicitation, ElicitationMode, SamplingWish
+from orchestrator.sessions.form_filling import (
+    Fault,
+    LeftOut,
+    field_lines,
+    field_prompt,
+    read_value,
+    value_line,
+)
 from orchestrator.sessions.ports import SystemClock
 
 __all__ = [
     "ARGUMENT_CHARS_MAX",
     "ARGUMENT_LINES_MAX",
+    "FIELD_BYTES_MAX",
     "ITEM_LINES_MAX",
+    "TRIES_MAX",
     "Keep",
     "TerminalApprover",
     "approval_lines",
+    "elicitation_lines",
+    "sampling_lines",
 ]
 
 ARGUMENT_CHARS_MAX: Final = 16_384
@@ -42,7 +68,12 @@ ARGUMENT_LINES_MAX: Final = 200
 """Lines of them: more scroll away unread."""
 
 _CLOCK: Final = SystemClock()
+FIELD_BYTES_MAX: Final = 4_000
+"""One typed value of a form: what a terminal takes in one line."""
+TRIES_MAX: Final = 10
+"""Attempts at one field; then the form is cancelled."""
 _ANSWER_BYTES_MAX: Final = 64
+_PIECE_BYTES: Final = 1024
 _SECONDS_BETWEEN_LOOKS: Final = 0.1
 """How soon an abandoned question's thread ends."""
 _SETTLE_SECONDS: Final = 1.5
@@ -54,6 +85,10 @@ _COLUMNS_MIN: Final = 40
 _COLUMNS_MAX: Final = 160
 _NOT_YET: Final = "not approved yet; a yes is kept until something of it changes:"
 _WITHDRAWN: Final = "\n(this question is withdrawn: it needs no answer any more)\n"
+_FORM_HELP: Final = (
+    "(an empty line takes what stands in brackets, or leaves an optional field out; "
+    "/decline says no, /cancel or Ctrl-C decides nothing)"
+)
 _SETTLING: Final = "(the last question was withdrawn; wait a moment, this is another one)\n"
 
 Keep = Callable[[str], tuple[Path, str]]
@@ -64,7 +99,8 @@ class TerminalApprover:
     """The `Approver` of a terminal, and what asks about a project's files and a server's tools.
 
     `pause` is held while a question stands, so that nothing else is drawn over it. `now` is a
-    monotonic clock, in seconds. `keep` takes what is too long for a terminal.
+    monotonic clock, in seconds. `keep` takes what is too long for a terminal. `open_url` opens an
+    address in a browser.
     """
 
     def __init__(
@@ -75,12 +111,14 @@ class TerminalApprover:
         pause: Callable[[], AbstractContextManager[None]] = nullcontext,
         now: Callable[[], float] = _CLOCK.now,
         keep: Keep | None = None,
+        open_url: Callable[[str], None] | None = None,
     ) -> None:
         self._answers = answers
         self._questions = questions
         self._pause = pause
         self._now = now
         self._keep = keep
+        self._open_url = open_url
         self._withdrawn_at: float | None = None
         self._one_at_a_time = anyio.Lock()
 
@@ -92,6 +130,82 @@ class TerminalApprover:
     async def approve(self, request: ApprovalRequest) -> bool:
         """Ask about one call. Cancelling gives the question up."""
         return await self._ask(approval_lines(request, keep=self._keep), "allow this one call?")
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        """Ask what a server wants to know, or whether its address may be opened.
+
+        Ctrl-C, the end of the input and an empty line decide nothing: the server is told so.
+        """
+        lines = elicitation_lines(elicitation)
+        is_form = elicitation.mode is ElicitationMode.FORM
+        word = "fill it in?" if is_form else "open this address in your browser?"
+        async with self._sitting():
+            match await self._read(lines, f"{word} [y]es, [n]o, or nothing: "):
+                case "y" | "yes":
+                    return await self._fill_in(elicitation) if is_form else self._visit(elicitation)
+                case "n" | "no":
+                    return DECLINE
+                case _:
+                    return CANCEL
+
+    async def sample(self, wish: SamplingWish) -> str | None:
+        """Ask whether a server may have a turn of the model; return what may be sent, or None."""
+        lines = sampling_lines(wish, keep=self._keep)
+        async with self._sitting():
+            match await self._read(lines, "send this to your model? [y]es, [e]dit, or no: "):
+                case "y" | "yes":
+                    return wish.prompt
+                case "e" | "edit":
+                    return await self._read((), "send this instead: ") or None
+                case _:
+                    return None
+
+    async def _fill_in(self, elicitation: Elicitation) -> ElicitationAnswer:
+        """Collect a form field by field, show it whole, and return it on a last yes."""
+        values: dict[str, FormValue] = {}
+        lines: tuple[str, ...] = (_FORM_HELP,)
+        for each in elicitation.fields:
+            lines += tuple(field_lines(each))
+            for _ in range(TRIES_MAX):
+                typed = await self._read(
+                    lines, f"{field_prompt(each)}: ", bytes_max=FIELD_BYTES_MAX
+                )
+                if typed is None or typed.strip() == "/cancel":
+                    return CANCEL
+                if typed.strip() == "/decline":
+                    return DECLINE
+                value = read_value(each, typed)
+                if not isinstance(value, Fault):
+                    break
+                lines = (f"  not taken: {value.reason}",)
+            else:
+                return CANCEL
+            if not isinstance(value, LeftOut):
+                values[each.name] = value
+            lines = ()
+        shown = [
+            piece
+            for name, value in values.items()
+            for piece in wrapped(
+                f"  {safe_line(name, reveal=True, chars_max=100)} = {value_line(value)}",
+                columns=_COLUMNS,
+                indent=" " * 8,
+            )
+        ]
+        question = f"send this to {_name(elicitation.server)}? [y/N] "
+        if await self._read(shown or ("  nothing is filled in",), question) in ("y", "yes"):
+            return ElicitationAnswer(ElicitationAction.ACCEPT, values)
+        return CANCEL
+
+    def _visit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        """Open an address that a person has agreed to, out of the model's sight; it is not fetched."""
+        if self._open_url is not None:
+            self._open_url(elicitation.url)
+        else:
+            with suppress(OSError, ValueError):
+                self._questions.write("no browser is here: visit it by yourself\n")
+                self._questions.flush()
+        return ElicitationAnswer(ElicitationAction.ACCEPT)
 
     async def confirm_items(self, items: Sequence[Item]) -> bool:
         """Ask about things that would take effect; a yes is a yes to all of them.
@@ -133,22 +247,42 @@ class TerminalApprover:
     async def _ask(self, lines: Sequence[str], question: str) -> bool:
         if not self.interactive:
             return False
+        async with self._sitting():
+            return await self._read(tuple(lines), f"{question} [y/N] ") in ("y", "yes")
+
+    @asynccontextmanager
+    async def _sitting(self) -> AsyncGenerator[None]:
+        """Have the terminal alone, for one question and what belongs to it."""
         async with self._one_at_a_time:
-            asking = _Question(
-                self._answers, self._questions, self._now, settles=self._was_one_withdrawn()
-            )
-            answered = False
-            with self._pause(), asking.declined_by_interrupt():
-                try:
-                    answer = await anyio.to_thread.run_sync(
-                        asking.put, tuple(lines), question, abandon_on_cancel=True
-                    )
-                    answered = True
-                finally:
-                    asking.over = True
-                    if not answered:
-                        self._withdraw()
+            with self._pause():
+                yield
+
+    async def _read(
+        self, lines: Sequence[str], prompt: str, *, bytes_max: int = _ANSWER_BYTES_MAX
+    ) -> str | None:
+        """Show the lines and return what is typed after the prompt; None if nobody answers.
+
+        A short answer comes in small letters, without blanks around it.
+        """
+        if not self.interactive:
+            return None
+        asking = _Question(
+            self._answers, self._questions, self._now, settles=self._was_one_withdrawn()
+        )
+        answered = False
+        with asking.declined_by_interrupt():
+            try:
+                answer = await anyio.to_thread.run_sync(
+                    asking.put, tuple(lines), prompt, bytes_max, abandon_on_cancel=True
+                )
+                answered = True
+            finally:
+                asking.over = True
+                if not answered:
+                    self._withdraw()
+        if answer is None or bytes_max != _ANSWER_BYTES_MAX:
             return answer
+        return answer.strip().lower()
 
     def _columns(self) -> int:
         """Return how wide the terminal is, within what can still be read."""
@@ -183,27 +317,29 @@ class _Question:
         # a plain flag: an event's lock must not be taken by a signal's handler
         self.over = False
 
-    def put(self, lines: Sequence[str], question: str) -> bool:
-        """Show the lines and wait for an answer. True only for `y` or `yes`."""
+    def put(self, lines: Sequence[str], prompt: str, bytes_max: int) -> str | None:
+        """Show the lines and wait for a line. None if there is none, or more than `bytes_max` of it."""
         import termios
 
         descriptor = self._answers.fileno()
         try:
-            self._questions.write("\n" + "".join(f"{line}\n" for line in lines))
+            self._questions.write("".join(f"{line}\n" for line in ("", *lines) if lines))
             self._questions.flush()
             if self._settles:
                 self._settle()
             # what was typed before is no answer to a question that nobody had seen
             termios.tcflush(descriptor, termios.TCIFLUSH)
-            self._questions.write(f"{question} [y/N] ")
+            self._questions.write(prompt)
             self._questions.flush()
-            answer = self._wait(descriptor)
+            answer = self._wait(descriptor, bytes_max)
             if not answer.endswith(b"\n") and not self.over:
                 self._questions.write("\n")
                 self._questions.flush()
         except (OSError, termios.error):  # the terminal went away: nobody said yes
-            return False
-        return answer.strip().lower() in (b"y", b"yes")
+            return None
+        if not answer.endswith(b"\n") or len(answer) > bytes_max:
+            return None
+        return answer.decode(errors="replace").rstrip("\r\n")
 
     def _settle(self) -> None:
         """Wait until a hand that was answering another question has come to rest."""
@@ -229,7 +365,7 @@ class _Question:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _wait(self, descriptor: int) -> bytes:
+    def _wait(self, descriptor: int, bytes_max: int) -> bytes:
         """Return one line as it was typed; what came of it at the end of the input or the question."""
         import select
 
@@ -239,8 +375,9 @@ class _Question:
         while not self.over:
             if not poll.poll(_SECONDS_BETWEEN_LOOKS * 1000) or self.over:
                 continue
-            piece = os.read(descriptor, _ANSWER_BYTES_MAX)
-            answer = (answer + piece)[-_ANSWER_BYTES_MAX:]
+            piece = os.read(descriptor, _PIECE_BYTES)
+            # of a line that is too long enough is kept to see that it is
+            answer = (answer + piece)[-(bytes_max + 1) :]
             if not piece or piece.endswith(b"\n"):
                 return answer
         return b""
@@ -263,6 +400,71 @@ def approval_lines(request: ApprovalRequest, *, keep: Keep | None = None) -> tup
             for piece in wrapped(f"    {line}", columns=_COLUMNS, indent=" " * 8)
         ),
     )
+
+
+def elicitation_lines(elicitation: Elicitation) -> tuple[str, ...]:
+    """Return what a person is shown of what a server wants: who, for whom, its own words marked as such."""
+    wants = "wants to know something" if elicitation.mode is ElicitationMode.FORM else ""
+    head = f"server {_name(elicitation.server)} {wants or 'wants you to visit an address'}"
+    lines = [
+        head,
+        f"  for        {_agent(elicitation.agent)}",
+        *_quoted("it says", elicitation.message),
+    ]
+    if elicitation.mode is ElicitationMode.URL:
+        lines += [
+            *_quoted("address", elicitation.url),
+            f"  host       {safe_line(elicitation.host, reveal=True)}",
+        ]
+        if elicitation.is_punycode:
+            lines.append("  THE HOST'S NAME IS NOT WHAT ITS LETTERS LOOK LIKE (punycode)")
+        lines.append("  nothing of it was fetched; what you do there, agents do not see")
+    else:
+        lines.append("  never type a password or a key here: a form is no place for them")
+    return tuple(lines)
+
+
+def sampling_lines(wish: SamplingWish, *, keep: Keep | None = None) -> tuple[str, ...]:
+    """Return what a person is shown of a server's wish for a turn of the model: all of its text."""
+    shown = whole_text(wish.prompt)
+    lines = shown[:ARGUMENT_CHARS_MAX].split("\n")[:ARGUMENT_LINES_MAX]
+    hidden = len(shown) - len("\n".join(lines))
+    more = [f"{hidden} MORE CHARACTERS ARE NOT SHOWN"] if hidden else []
+    if hidden and keep is not None:
+        with suppress(RemitError):
+            path, digest = keep(shown + "\n")
+            more = [
+                f"{hidden} MORE CHARACTERS; ALL OF THEM STAND IN THE FILE {path}",
+                f"SHA-256 {digest}",
+            ]
+    return (
+        f"server {_name(wish.server)} wants a turn of your model",
+        f"  for        {_agent(wish.agent)}, who pays for it",
+        f"  rule       {safe_line(wish.rule, reveal=True)}",
+        f"  at most    {wish.tokens_max} tokens",
+        "  it would be sent, and nothing else:",
+        *(
+            piece
+            for line in (*lines, *more)
+            for piece in wrapped(f"    {line}", columns=_COLUMNS, indent=" " * 8)
+        ),
+    )
+
+
+def _agent(agent: str) -> str:
+    return f"agent {_name(agent)}" if agent else "the session (no one agent's call is under way)"
+
+
+def _quoted(label: str, text: str) -> list[str]:
+    """Return a server's own words, line by line, in a column that says whose they are."""
+    lines = whole_text(text)[:ARGUMENT_CHARS_MAX].split("\n")[:ARGUMENT_LINES_MAX]
+    return [
+        piece
+        for number, line in enumerate(lines)
+        for piece in wrapped(
+            f"  {label if number == 0 else '':<10} {line}", columns=_COLUMNS, indent=" " * 13
+        )
+    ]
 
 
 def _argument_lines(request: ApprovalRequest, keep: Keep | None) -> list[str]:

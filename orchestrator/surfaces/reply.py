@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.agents.events import AgentEvent, CallEnded
+from orchestrator.agents.events import AgentEvent, CallEnded, InputMissing
 from orchestrator.agents.results import AgentResult
 from orchestrator.core.content import AUTHORITY, TRUST
 from orchestrator.core.display import safe_line, safe_text
@@ -18,7 +18,7 @@ from orchestrator.core.errors import DenyReason, RemitError
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.standing import Notice
 
-__all__ = ["Reply", "Unanswered", "reply_object", "reply_status", "unanswered"]
+__all__ = ["Missing", "Reply", "Unanswered", "reply_object", "reply_status", "unanswered"]
 
 UNANSWERED_MAX: Final = 100
 """Calls that waited for a person in vain and are told; the others are counted."""
@@ -43,6 +43,45 @@ class Unanswered:
             "rule": self.rule,
         }
 
+    @property
+    def text(self) -> str:
+        """What was wanted, on one line."""
+        return f"{self.agent} wanted {self.server}/{self.tool}; rule {self.rule} asks a person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Something that a server wanted of a person, where nobody could be asked; it was told so (S-12).
+
+    `agent` is empty where it cannot be told whose call it was. `message` and `schema` are the
+    server's own: bounded and untrusted.
+    """
+
+    agent: str
+    server: str
+    mode: str
+    message: str
+    schema: Mapping[str, object]
+    host: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as an object: what was wanted, by which server, in whose call."""
+        return {
+            "kind": "elicitation",
+            "agent": self.agent,
+            "server": self.server,
+            "mode": self.mode,
+            "message": {"trust": TRUST, "authority": AUTHORITY, "value": self.message},
+            "schema": dict(self.schema),
+            "host": self.host,
+        }
+
+    @property
+    def text(self) -> str:
+        """What was wanted, on one line."""
+        what = "an address visited" if self.mode == "url" else "a form filled in"
+        return f"server {self.server} wanted {what} for {self.agent or 'the session'}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
@@ -54,7 +93,7 @@ class Reply:
     status: RunStatus
     result: AgentResult | None = None
     error: RemitError | None = None
-    unanswered: Sequence[Unanswered] = ()
+    unanswered: Sequence[Unanswered | Missing] = ()
     notices: Sequence[Notice] = ()
     run: str = ""
     audit: str = ""
@@ -69,8 +108,17 @@ class Reply:
         return safe_text(plain, reveal=True, chars_max=None)
 
 
-def unanswered(event: AgentEvent) -> Unanswered | None:
-    """Return what a person would have been asked, if that is why a call was turned down."""
+def unanswered(event: AgentEvent) -> Unanswered | Missing | None:
+    """Return what a person would have been asked, for a call or by a server."""
+    if isinstance(event, InputMissing):
+        return Missing(
+            agent=event.agent,
+            server=event.server,
+            mode=event.mode,
+            message=safe_text(event.message, reveal=True),
+            schema=event.schema,
+            host=event.host,
+        )
     if not isinstance(event, CallEnded) or event.reason is not DenyReason.ASK_UNANSWERED:
         return None
     return Unanswered(
@@ -78,9 +126,13 @@ def unanswered(event: AgentEvent) -> Unanswered | None:
     )
 
 
-def reply_status(result: AgentResult, asked: Sequence[Unanswered]) -> RunStatus:
-    """Return how it ended: an answer that was given without what a person had to say is not whole."""
-    if result.status is RunStatus.OK and asked:
+def reply_status(result: AgentResult, asked: Sequence[Unanswered | Missing]) -> RunStatus:
+    """Return how it ended: an answer that was given without what a person had to say is not whole.
+
+    What failed after a server had asked in vain wants that input first.
+    """
+    in_vain = any(isinstance(item, Missing) for item in asked)
+    if (result.status is RunStatus.OK and asked) or (result.status is RunStatus.FAILED and in_vain):
         return RunStatus.INPUT_REQUIRED
     return result.status
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 from mcp_client.protocol.eras import Opening
+from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.urls import fault_of_file_uri
 from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Table, canonical_digest
 from orchestrator.core.errors import ConfigError
@@ -51,6 +53,9 @@ WORDS_MAX: Final = 1_000
 """Arguments of one command, or variables of one entry; a kernel takes little more in practice."""
 ENTRY_CHARS_MAX: Final = 32 * 1024
 """Program, arguments and variables of a project's entry: a person reads all of it."""
+ROOTS_MAX: Final = 64
+"""Places that one server is told of; a person reads each before approving a project's entry."""
+_CLIENT_LIMITS: Final = ClientLimits()
 _MILLISECONDS_MAX: Final = 24 * 60 * 60 * 1000
 _OPENINGS: Final = {opening.value: opening for opening in Opening}
 
@@ -84,6 +89,7 @@ class EntryReading:
         args = table.strings("args", ())
         env = self._env()
         cwd = table.text("cwd", "")
+        roots = table.strings("roots", ())
         if len(args) > WORDS_MAX or len(env) > WORDS_MAX:
             raise table.error(f"more than {WORDS_MAX} arguments or variables")
         options = self._options()
@@ -94,6 +100,9 @@ class EntryReading:
         raw_digest = self._raw_digest()
         expanded = [self._expand(text) for text in texts]
         reached = remote.expanded([self._expand(text) for text in remote.texts])
+        granted = tuple(self._root(self._expand(text)) for text in roots[:ROOTS_MAX])
+        if len(roots) > ROOTS_MAX:
+            self._spoil(f"server {self._name} has more than {ROOTS_MAX} roots", "roots")
         login = self._login() if not started else LoginTexts()
         known = login.entry([self._expand(text) for text in login.texts])
         folder = self._source.project / expanded[-1]
@@ -126,9 +135,10 @@ class EntryReading:
             url=reached.url if ready else "",
             headers=reached.headers if ready else {},
             login=known if ready else NO_LOGIN,
+            roots=granted if ready else (),
             files=files,
             command_line=command_line if ready else None,
-            variables=_wanted((*texts, *remote.texts, *login.texts)),
+            variables=_wanted((*texts, *roots, *remote.texts, *login.texts)),
             **options,
         )
         return entry, self._warnings
@@ -259,6 +269,17 @@ class EntryReading:
             self._spoil(f"server {self._name}: no program can be given a NUL character")
             return ""
         return expanded
+
+    def _root(self, uri: str) -> str:
+        """Return a place that a server may be told of. One that is no file URI spoils the entry."""
+        fault = fault_of_file_uri(uri, chars_max=_CLIENT_LIMITS.uri_chars_max)
+        if fault:
+            self._spoil(
+                f"server {self._name}: {fault}",
+                "roots",
+                fix='write it as "file://${workspaceFolder}/docs"',
+            )
+        return uri
 
     def _login(self) -> LoginTexts:
         """Read how it is logged in to. What only the person may give up, no project gives up."""

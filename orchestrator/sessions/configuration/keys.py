@@ -24,7 +24,7 @@ __all__ = [
 KNOWN: Final = frozenset(
     {
         "args", "command", "cwd", "description_trust", "disabled", "enabled", "env", "isolate",
-        "protocol", "timeout", "type",
+        "protocol", "roots", "timeout", "type",
     }
 )  # fmt: skip
 """Keys of a server that is started; of one at a URL, those that are not `STARTED`."""

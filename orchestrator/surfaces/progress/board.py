@@ -13,6 +13,7 @@ from orchestrator.agents.events import (
     AgentStarted,
     CallEnded,
     CallStarted,
+    InputMissing,
     TurnEnded,
 )
 from orchestrator.core.outcomes import CallOutcome, RunStatus
@@ -71,6 +72,8 @@ class Board:
 
     def after(self, event: AgentEvent, now: float) -> Board:
         """Return the board with one more event in it."""
+        if not event.agent:  # it is the session's own, and no agent's
+            return self
         row = next((row for row in self.rows if row.agent == event.agent), None)
         rows = self.rows
         if row is None:
@@ -139,6 +142,8 @@ def _advanced(row: AgentRow, event: AgentEvent, now: float) -> AgentRow:
             )
         case AgentEnded():
             return replace(row, state=event.status.value, seconds=event.seconds)
+        case InputMissing():
+            return replace(row, last=f"{event.server} asked, and nobody can be asked here")
         case AgentNoted():
             return replace(row, last=event.text)
         case TurnEnded():

@@ -11,6 +11,7 @@ from orchestrator.agents.events import (
     AgentStarted,
     CallEnded,
     CallStarted,
+    InputMissing,
     TurnEnded,
 )
 from orchestrator.core.display import safe_line
@@ -31,6 +32,10 @@ def event_line(event: AgentEvent) -> str | None:
             return _line("note", event.agent, safe_line(event.text))
         case CallEnded():
             return _line(event.outcome.value, event.agent, _ending(event))
+        case InputMissing():
+            return _line(
+                "asked", event.agent, f"{safe_line(event.server)}  nobody can be asked here"
+            )
         case AgentEnded():
             message = f"  {safe_line(event.message)}" if event.message else ""
             return _line(

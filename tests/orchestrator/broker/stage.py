@@ -37,6 +37,7 @@ from orchestrator.core.documents import read_json
 from orchestrator.core.errors import Delivery, DenyReason
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink
+from orchestrator.sessions import elicitations
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import ServerEntry
@@ -216,6 +217,8 @@ async def staged(
     own_tools: bool = False,
     skills: SkillShelf | None = None,
     caps: Mapping[str, ServerCap] | None = None,
+    host: elicitations.Person = elicitations.NOBODY,
+    modes: frozenset[elicitations.ElicitationMode] = elicitations.ALL_MODES,
 ) -> AsyncGenerator[Stage]:
     """Run a session over scripted servers; their tools count as shown, unless `admit` is False."""
     stage = prepared(
@@ -230,6 +233,8 @@ async def staged(
         own_tools=own_tools,
         skills=skills,
         caps=caps,
+        host=host,
+        modes=modes,
     )
     with anyio.fail_after(5):
         async with stage.session.running():
@@ -251,6 +256,8 @@ def prepared(
     own_tools: bool = False,
     skills: SkillShelf | None = None,
     caps: Mapping[str, ServerCap] | None = None,
+    host: elicitations.Person = elicitations.NOBODY,
+    modes: frozenset[elicitations.ElicitationMode] = elicitations.ALL_MODES,
 ) -> Stage:
     """Return a session over scripted servers that has not been started."""
     by_name = {server.name: server for server in servers or (scripted(),)}
@@ -266,6 +273,8 @@ def prepared(
             telemetry=NO_TELEMETRY,
             emit=events.append,
             digest_arguments=lambda data: f"digest of {len(data)} bytes",
+            person=host,
+            modes=modes,
         ),
         limits=limits or OrchestratorLimits(),
         builtins=builtins,

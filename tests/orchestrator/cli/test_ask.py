@@ -12,7 +12,9 @@ from typing import cast
 import pytest
 
 from orchestrator.cli.demo import files_server
+from tests.orchestrator.canary import canary
 from tests.orchestrator.cli.running import Finished, Remit
+from tests.servers import asking as asking_server
 
 SAYS = """
 from orchestrator import AuthorityError, Call
@@ -229,3 +231,70 @@ def test_a_budget_of_the_command_line_holds(remit: Remit, project: Path):
     )
 
     assert cast("dict[str, object]", ended.json["usage"])["refused"] == 1
+
+
+# --------------------------------------------------------------------- what servers want of people
+
+FORM = """
+from orchestrator import Call
+
+def forms(task):
+    answer = yield Call("asking", "form", {})
+    return answer.text
+
+def visits(task):
+    answer = yield Call("asking", "visit", {"url": task.prompt})
+    return answer.text
+"""
+
+
+@pytest.fixture
+def asking(project: Path, home: Path) -> None:
+    """A project with a server of the profile that asks a person before it answers."""
+    Path("model.py").write_text(FORM)
+    Path("open.policy").write_text('policy open v1 { permit "all" call on asking/* }\n')
+    server = {"command": sys.executable, "args": [asking_server.__file__]}
+    entry = {"asking": {**server, "description_trust": "first-use"}}
+    (home / "config" / "mcp.json").write_text(json.dumps({"mcpServers": entry}))
+
+
+def asked_of(remit: Remit, function: str, question: str = "what?") -> Finished:
+    words = ["--policy", "open.policy", *approved("model.py", "open.policy")]
+    model = f"recipe:model.py:{function}"
+    return remit("ask", question, "--model", model, "--json", *words)
+
+
+@pytest.mark.requirement("S-12")
+def test_a_servers_form_is_cancelled_at_once_and_told_with_its_schema(remit: Remit, asking: None):
+    ended = asked_of(remit, "forms")
+
+    assert ended.code == 4, ended.err
+    assert ended.json["status"] == "input_required"
+    (wanted,) = cast("list[dict[str, object]]", ended.json["input_required"])
+    assert (wanted["kind"], wanted["server"], wanted["agent"], wanted["mode"]) == (
+        "elicitation",
+        "asking",
+        "parent",
+        "form",
+    )
+    message = cast("dict[str, str]", wanted["message"])
+    assert message["value"].startswith("which branch?")
+    assert message["trust"] == "untrusted_external"
+    schema = cast("dict[str, dict[str, object]]", wanted["schema"])
+    assert list(schema["properties"]) == ["branch", "count", "force", "kind"]
+    result = cast("dict[str, str]", ended.json["result"])
+    assert json.loads(result["value"]) == {"action": "cancel"}
+
+
+@pytest.mark.requirement("S-11")
+@pytest.mark.requirement("S-12")
+def test_an_address_that_a_server_wants_visited_is_told_and_never_fetched(
+    remit: Remit, asking: None
+):
+    with canary() as heard:
+        ended = asked_of(remit, "visits", f"{heard.url}/consent")
+
+    assert ended.code == 4
+    (wanted,) = cast("list[dict[str, object]]", ended.json["input_required"])
+    assert (wanted["mode"], wanted["host"]) == ("url", "127.0.0.1")
+    assert heard.visits == 0
