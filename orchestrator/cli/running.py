@@ -231,9 +231,8 @@ class _Watched:
 def _pipeline_run(
     job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId, audit: AuditSink
 ) -> Generator[tuple[PipelineRun, _Watched]]:
-    clock = SystemClock()
+    clock, limits = SystemClock(), OrchestratorLimits()
     key = load_or_create_key(paths.audit_key)
-    limits = OrchestratorLimits()
     telemetry = configure_from_environment(os.environ, clock=clock, run=run)
     if telemetry.notice:
         print_text(telemetry.notice, to_stderr=True)

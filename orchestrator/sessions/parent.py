@@ -43,7 +43,7 @@ from orchestrator.sessions.family import PARENT
 from orchestrator.sessions.fleet import ServerFleet
 from orchestrator.sessions.household import AgentWish, Household
 from orchestrator.sessions.inquiries import Inquiries
-from orchestrator.sessions.lanes import Lanes, ServerCap
+from orchestrator.sessions.lanes import Lanes, Road, ServerCap
 from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.models import model_of
 from orchestrator.sessions.persistent import PersistentSubagent
@@ -104,14 +104,8 @@ class ParentSession:
             limits=limits,
             builtins=self._builtins,
         )
-        self._inquiries = Inquiries(
-            road=Lanes(self._broker.call, caps).call if caps else self._broker.call,
-            desk=self._desk,
-            ports=ports,
-            policies=self._broker.policies,
-            ledger=self._ledger,
-            turn=SamplingTurn(lambda: self._household.living, prices or {}, ports),
-        )
+        road = Lanes(self._broker.call, caps).call if caps else self._broker.call
+        self._inquiries = self._make_inquiries(road, prices or {})
         self._road = self._inquiries.under_way.call
         self._fleet = ServerFleet(
             session_cell=self._cell,
@@ -134,6 +128,16 @@ class ParentSession:
             children=lambda agent: self._household.children(agent),  # noqa: PLW0108
         )
         self._household = self._make_household(prices, budget, records)
+
+    def _make_inquiries(self, road: Road, prices: Mapping[str, Price]) -> Inquiries:
+        return Inquiries(
+            road=road,
+            desk=self._desk,
+            ports=self._ports,
+            policies=self._broker.policies,
+            ledger=self._ledger,
+            turn=SamplingTurn(lambda: self._household.living, prices, self._ports),
+        )
 
     def _make_household(
         self,

@@ -100,9 +100,7 @@ class EntryReading:
         raw_digest = self._raw_digest()
         expanded = [self._expand(text) for text in texts]
         reached = remote.expanded([self._expand(text) for text in remote.texts])
-        granted = tuple(self._root(self._expand(text)) for text in roots[:ROOTS_MAX])
-        if len(roots) > ROOTS_MAX:
-            self._spoil(f"server {self._name} has more than {ROOTS_MAX} roots", "roots")
+        granted = self._roots(roots)
         login = self._login() if not started else LoginTexts()
         known = login.entry([self._expand(text) for text in login.texts])
         folder = self._source.project / expanded[-1]
@@ -113,7 +111,7 @@ class EntryReading:
         elif self._source.origin is Origin.PROJECT:
             search = env.get("PATH") and expanded[1 + len(args) + list(env).index("PATH")]
             command_line = self._command_line(texts, expanded, folder, search)
-            if not self._is_too_long((*env, *texts)):
+            if not self._is_too_long((*env, *texts, *roots)):
                 files = self._files(command_line)
         state = self._state(transport)
         ready = state is EntryState.READY
@@ -270,16 +268,20 @@ class EntryReading:
             return ""
         return expanded
 
-    def _root(self, uri: str) -> str:
-        """Return a place that a server may be told of. One that is no file URI spoils the entry."""
-        fault = fault_of_file_uri(uri, chars_max=_CLIENT_LIMITS.uri_chars_max)
-        if fault:
-            self._spoil(
-                f"server {self._name}: {fault}",
-                "roots",
-                fix='write it as "file://${workspaceFolder}/docs"',
-            )
-        return uri
+    def _roots(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Return the places that it may be told of. What is no file URI spoils the entry."""
+        roots = tuple(self._expand(text) for text in texts[:ROOTS_MAX])
+        if len(texts) > ROOTS_MAX:
+            self._spoil(f"server {self._name} has more than {ROOTS_MAX} roots", "roots")
+        for uri in roots:
+            fault = fault_of_file_uri(uri, chars_max=_CLIENT_LIMITS.uri_chars_max)
+            if fault:
+                self._spoil(
+                    f"server {self._name}: {fault}",
+                    "roots",
+                    fix='write it as "file://${workspaceFolder}/docs"',
+                )
+        return roots
 
     def _login(self) -> LoginTexts:
         """Read how it is logged in to. What only the person may give up, no project gives up."""

@@ -93,6 +93,7 @@ async def asked_in_call(
     name: str = "worker",
 ) -> Mapping[str, object]:
     """Have a server ask while a call of an agent is under way; return what it is answered."""
+    answer: Mapping[str, object] = {}
     call = Calling(stage.agent(name).view, wish("files/wait"))
     async with anyio.create_task_group() as group:
         group.start_soon(call.run)
@@ -259,6 +260,7 @@ async def next_ask(stage: Stage) -> Ask:
 
 @pytest.mark.requirement("S-10")
 async def test_a_program_answers_by_the_stream_of_asks() -> None:
+    result: Mapping[str, object] = {}
     async with staged() as stage, anyio.create_task_group() as group:
 
         async def answer() -> None:
