@@ -58,6 +58,7 @@ def _configured(paths: StatePaths, servers: Path | None, *, handshake: bool) -> 
 
     from orchestrator.core.errors import RemitError
     from orchestrator.sessions.approvals import ApprovalState
+    from orchestrator.sessions.credentials import credential_store
     from orchestrator.sessions.entries import EntryState, server_item
     from orchestrator.sessions.layers import configured_servers
     from orchestrator.sessions.ports import SystemClock
@@ -78,9 +79,10 @@ def _configured(paths: StatePaths, servers: Path | None, *, handshake: bool) -> 
         and book.state(server_item(entry)) is ApprovalState.APPROVED
     ]
     if handshake and ready:
+        store = credential_store(paths).store
 
         async def greet() -> list[Finding]:
-            return await handshake_findings(ready, clock=SystemClock())
+            return await handshake_findings(ready, store=store, clock=SystemClock())
 
         findings += anyio.run(greet)
     return findings

@@ -71,11 +71,15 @@ def reject_server(context: click.Context, name: str, servers: Path | None, as_js
 @click.pass_context
 def ping_server(context: click.Context, name: str, servers: Path | None, as_json: bool) -> None:
     """Start or reach an approved server, ask what it offers, and end it. Calls no tool."""
+    import os
+
     import anyio
 
     from orchestrator.cli.configured import configured, configured_entry
+    from orchestrator.sessions.credentials import credential_store
     from orchestrator.sessions.entries import server_item
     from orchestrator.sessions.ports import SystemClock
+    from orchestrator.sessions.state import StatePaths
     from orchestrator.surfaces.doctor.findings import Finding, Level
     from orchestrator.surfaces.doctor.servers import handshake_findings
 
@@ -85,8 +89,10 @@ def ping_server(context: click.Context, name: str, servers: Path | None, as_json
         raise entry.problem
     found.book.require([server_item(entry)])
 
+    store = credential_store(StatePaths.from_environment(os.environ)).store
+
     async def greet() -> Finding:
-        return (await handshake_findings([entry], clock=SystemClock()))[0]
+        return (await handshake_findings([entry], store=store, clock=SystemClock()))[0]
 
     finding = anyio.run(greet)
     if as_json:

@@ -33,6 +33,8 @@ class Standing:
     state: ServerState
     problem: str = ""
     tools: int = 0
+    protocol_version: str = ""
+    fix: str = ""
 
 
 async def log_in_to(entry: ServerEntry, store: TokenStore, step: AuthorizationStep) -> Standing:
@@ -118,6 +120,8 @@ def _standing(session: ParentSession, entry: ServerEntry) -> Standing:
     listing = connection.listing
     return Standing(
         name=entry.name,
+        protocol_version=connection.protocol_version,
+        fix=connection.error.fix if connection.error is not None else "",
         state=connection.state,
         problem=connection.error.code if connection.error is not None else "",
         tools=len(listing.tools) if listing is not None else 0,

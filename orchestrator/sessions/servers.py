@@ -95,6 +95,7 @@ class ServerConnection:
         error: why it failed or was lost; None otherwise.
         listing: what it offered when it was last asked.
         definitions: the cell of each definition that was seen, by name and digest.
+        protocol_version: of MCP, as it was agreed on last; empty before.
         data_cells: the cell of each resource, template and prompt, by its identity.
         login: what it is reached with; None where it has no login.
         ready: set once the first listing is there, or the attempt has failed.
@@ -116,6 +117,7 @@ class ServerConnection:
     error: RemitError | None = None
     listing: ServerListing | None = None
     definitions: dict[str, tuple[str, Cell]] = field(default_factory=dict[str, tuple[str, Cell]])
+    protocol_version: str = ""
     data_cells: dict[CapabilityRef, Cell] = field(default_factory=dict[CapabilityRef, Cell])
     ready: anyio.Event = field(default_factory=anyio.Event)
     _client: Client | None = None
@@ -178,6 +180,7 @@ class ServerConnection:
                 is_fresh=partial(self._is_fresh, client),
                 catch_up=partial(self._catch_up, client),
             )
+            self.protocol_version = client.protocol_version
             self.take_listing(await self._list(client))
             self.state = ServerState.CONNECTED
             self._record("server_connected", tools=len(self.definitions))

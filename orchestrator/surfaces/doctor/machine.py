@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.core.errors import ConfigError
+from orchestrator.sessions.credentials import credential_store
 from orchestrator.sessions.state import StatePaths, refuse_shared
 from orchestrator.surfaces.doctor.findings import Finding, Level
 
@@ -23,10 +24,7 @@ _PACKAGES: Final = ("orchestrator", "mcp_client", "policies")
 _DISTRIBUTION: Final = "remit"
 _RELEASED: Final = 1_796_000_000.0
 """A wall clock before this (2026-11-30) is wrong: this version did not exist then."""
-_EXTRAS: Final = (
-    ("models", "pydantic_ai", "language models"),
-    ("keyring", "keyring", "tokens in the system's own store"),
-)
+_EXTRAS: Final = (("models", "pydantic_ai", "language models"),)
 
 
 def machine_findings(paths: StatePaths, *, now: float) -> list[Finding]:
@@ -39,6 +37,7 @@ def machine_findings(paths: StatePaths, *, now: float) -> list[Finding]:
         *_folders(paths),
         _clock(paths, now),
         _sandbox(),
+        _credentials(paths),
         *(_extra(*extra) for extra in _EXTRAS),
     ]
 
@@ -183,6 +182,17 @@ def _sandbox() -> Finding:
         level=Level.WARN,
         detail="no bubblewrap: servers run with all your rights",
         fix="apt install bubblewrap",
+    )
+
+
+def _credentials(paths: StatePaths) -> Finding:
+    """Say where tokens are kept. A folder of files is good; a keyring is better."""
+    found = credential_store(paths)
+    return Finding(
+        name="credentials",
+        level=Level.OK,
+        detail=f"kept in {found.kind.value}: {found.detail}",
+        fix=found.fix,
     )
 
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
-from typing import Final, cast
+from typing import Final
 
 import anyio
 
-from mcp_client.protocol.errors import McpError
-from orchestrator.core.errors import RemitError
-from orchestrator.core.groups import sole_cause
+from mcp_client.auth.store import TokenStore
 from orchestrator.core.ports import Clock
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalState
 from orchestrator.sessions.entries import (
@@ -24,7 +22,8 @@ from orchestrator.sessions.entries import (
     ServerTransport,
     server_item,
 )
-from orchestrator.sessions.greeting import greet_server
+from orchestrator.sessions.logging_in import standings
+from orchestrator.sessions.servers import ServerState
 from orchestrator.surfaces.doctor.findings import Finding, Level
 
 __all__ = ["HANDSHAKE_SECONDS", "configuration_findings", "handshake_findings"]
@@ -108,15 +107,22 @@ def _is_pinned(word: str) -> bool:
 
 
 async def handshake_findings(
-    entries: Sequence[ServerEntry], *, clock: Clock, seconds: float = HANDSHAKE_SECONDS
+    entries: Sequence[ServerEntry],
+    *,
+    store: TokenStore,
+    clock: Clock,
+    seconds: float = HANDSHAKE_SECONDS,
 ) -> list[Finding]:
-    """Start or reach each server, shake hands, list its tools, and end it again."""
+    """Start or reach each server, shake hands, list its tools, and end it again.
+
+    A server with a login is reached with the one that is kept in `store`.
+    """
     found: dict[str, Finding] = {}
     limiter = anyio.CapacityLimiter(_AT_ONCE)
 
     async def look(entry: ServerEntry) -> None:
         async with limiter:
-            found[entry.name] = await _handshake(entry, clock, seconds)
+            found[entry.name] = await _handshake(entry, store, clock, seconds)
 
     async with anyio.create_task_group() as group:
         for entry in entries:
@@ -124,12 +130,14 @@ async def handshake_findings(
     return [found[entry.name] for entry in entries]
 
 
-async def _handshake(entry: ServerEntry, clock: Clock, seconds: float) -> Finding:
+async def _handshake(
+    entry: ServerEntry, store: TokenStore, clock: Clock, seconds: float
+) -> Finding:
     name = f"server {entry.name}"
     began = clock.now()
     try:
         with anyio.fail_after(seconds):
-            greeting = await greet_server(entry)
+            (standing,) = await standings([entry], store)
     except TimeoutError:
         return Finding(
             name=name,
@@ -137,35 +145,14 @@ async def _handshake(entry: ServerEntry, clock: Clock, seconds: float) -> Findin
             detail=f"no answer within {seconds:g} s",
             fix="start its command by hand to see what it waits for",
         )
-    except Exception as error:  # noqa: BLE001  # whatever a server does, the others are looked at
-        return _failed(name, error)
-    spoken = f"MCP {greeting.protocol_version}, {greeting.tools} tools"
-    return Finding(name=name, level=Level.OK, detail=f"{spoken}, {clock.now() - began:.1f} s")
-
-
-def _failed(name: str, error: BaseException) -> Finding:
-    if isinstance(error, BaseExceptionGroup):
-        error = sole_cause(cast("BaseExceptionGroup[BaseException]", error))
-    match error:
-        case RemitError():
-            return Finding(
-                name=name,
-                level=Level.FAIL,
-                detail=f"{error.code}: {error.message}",
-                fix=error.fix,
-            )
-        case McpError():
-            stage = error.stage or "connect"
-            return Finding(
-                name=name,
-                level=Level.FAIL,
-                detail=f"the handshake failed ({type(error).__name__}, {stage})",
-                fix="start its command by hand to see what it says",
-            )
-        case _:
-            return Finding(
-                name=name,
-                level=Level.FAIL,
-                detail=f"a mistake of remit's own ({type(error).__name__})",
-                fix="please report it",
-            )
+    if standing.state is ServerState.CONNECTED:
+        spoken = f"MCP {standing.protocol_version}, {standing.tools} tools"
+        detail = f"{spoken}, {clock.now() - began:.1f} s"
+        return Finding(name=name, level=Level.OK, detail=detail)
+    wants_login = standing.state is ServerState.NEEDS_AUTH
+    return Finding(
+        name=name,
+        level=Level.WARN if wants_login else Level.FAIL,
+        detail=f"{standing.state.value}: {standing.problem}",
+        fix=standing.fix,
+    )
