@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from orchestrator.agents.budget import Budget, Price
     from orchestrator.agents.events import AgentEvent
+    from orchestrator.agents.guest import GUEST
     from orchestrator.agents.lifecycle import AgentState, TaskState
     from orchestrator.agents.model import AgentTask, CallResult, Model, Note
     from orchestrator.agents.recipe import recipe
@@ -41,8 +42,11 @@ if TYPE_CHECKING:
     from orchestrator.sessions.opening import ParentSession
     from orchestrator.sessions.persistent import PersistentSubagent
     from orchestrator.sessions.tasks import Answer, Task, TaskFailedError
+    from orchestrator.surfaces.guests.inviting import invite
+    from orchestrator.surfaces.guests.view import SnapshotView
 
 __all__ = [
+    "GUEST",
     "AgentEvent",
     "AgentResult",
     "AgentState",
@@ -77,17 +81,20 @@ __all__ = [
     "ReplayModel",
     "Revocation",
     "ServerCap",
+    "SnapshotView",
     "StepGraph",
     "Subagent",
     "Task",
     "TaskFailedError",
     "TaskState",
     "UntrustedContent",
+    "invite",
     "language_model",
     "recipe",
 ]
 
 _HOMES = {
+    "GUEST": "orchestrator.agents.guest",
     "AgentEvent": "orchestrator.agents.events",
     "AgentResult": "orchestrator.agents.results",
     "AgentState": "orchestrator.agents.lifecycle",
@@ -122,12 +129,14 @@ _HOMES = {
     "ReplayModel": "orchestrator.agents.replay",
     "Revocation": "orchestrator.broker.revocation",
     "ServerCap": "orchestrator.sessions.lanes",
+    "SnapshotView": "orchestrator.surfaces.guests.view",
     "StepGraph": "orchestrator.pipelines.building",
     "Subagent": "orchestrator.sessions.agents",
     "Task": "orchestrator.sessions.tasks",
     "TaskFailedError": "orchestrator.sessions.tasks",
     "TaskState": "orchestrator.agents.lifecycle",
     "UntrustedContent": "orchestrator.core.content",
+    "invite": "orchestrator.surfaces.guests.inviting",
     "language_model": "orchestrator.sessions.models",
     "recipe": "orchestrator.agents.recipe",
 }

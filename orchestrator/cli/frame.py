@@ -26,6 +26,9 @@ COMMANDS: Final = {
     "runs": LazyCommand("orchestrator.cli.runs:runs", "Look at the runs there were."),
     "report": LazyCommand("orchestrator.cli.report:report", "Write the report of a run."),
     "ask": LazyCommand("orchestrator.cli.ask:ask", "Ask one question, over the servers there are."),
+    "gateway": LazyCommand(
+        "orchestrator.cli.gateway:gateway", "Serve an agent's snapshot to any MCP host."
+    ),
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
     "mcp": LazyCommand(

@@ -70,13 +70,20 @@ class Definitions:
         found = self.agents.get(name)
         if found is not None:
             return found
-        waiting = [item for item in self.pending if Path(item.name).stem == name]
+        waiting = self._waiting(name)
         raise ConfigError(
             f"there is no definition of an agent {safe_line(name)!r}",
             code="E-AGENT-DEFINITION",
             why="it comes with the project and is not approved" if waiting else "",
             fix=" ".join(item.flag for item in waiting),
         )
+
+    def waits(self, name: str) -> bool:
+        """Say whether a file of this name is there, and waits for its approval."""
+        return bool(self._waiting(name))
+
+    def _waiting(self, name: str) -> list[Item]:
+        return [item for item in self.pending if Path(item.name).stem == name]
 
 
 NO_DEFINITIONS: Final = Definitions(agents={}, skills=SkillShelf())

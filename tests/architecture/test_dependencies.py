@@ -11,15 +11,27 @@ from typing import Final
 from tests.architecture.sources import PACKAGES, ROOT, Source, imported_names, source_from, sources
 
 IMPORT_NAMES: Final = {
+    "agent-framework-core": "agent_framework",
+    "google-adk": "google.adk",
+    "openai-agents": "agents",
     "opentelemetry-api": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry.sdk",
     "pydantic-ai-slim": "pydantic_ai",
     "pyyaml": "yaml",
+    "strands-agents": "strands",
 }
 """Distributions whose packages have another name."""
 
-ALONG_WITH: Final = {"httpx2": "pydantic_ai", "openai": "pydantic_ai"}
+ALONG_WITH: Final = {
+    "httpx2": "pydantic_ai",
+    "mcp_types": "mcp",
+    "openai": "pydantic_ai",
+    "pydantic_core": "pydantic",
+}
 """Packages that another brings as part of its interface."""
+
+NOT_OURS: Final = frozenset({"bench", "demo", "dev", "prove"})
+"""Extras whose packages are programs, or tools of ours."""
 
 BY_THE_CALLER: Final = frozenset({"trio", "outcome"})
 """Imported only in a program that runs on trio, which has both."""
@@ -57,10 +69,11 @@ def unused(imports: Iterable[str], packages: set[str]) -> set[str]:
 
 
 def project() -> tuple[set[str], set[str]]:
-    """What the project declares: for everybody, and for who wants models or the system's keyring."""
+    """What the project declares: for everybody, and for who wants what is not for everybody."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = settings["optional-dependencies"]
-    return declared(settings["dependencies"]), declared(extras["models"] + extras["keyring"])
+    wanted = [line for name, lines in extras.items() if name not in NOT_OURS for line in lines]
+    return declared(settings["dependencies"]), declared(wanted)
 
 
 def test_everything_imported_is_declared():
