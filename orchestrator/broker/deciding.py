@@ -12,7 +12,7 @@ from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
 from orchestrator.broker.wish import Wish
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import AgentId
-from policies import Context, Decision, Effect, Operation, PolicySet, Principal, Request, explain
+from policies import Context, Decision, Effect, Label, Operation, Principal, Request, explain
 
 __all__ = ["Deciding", "rule_of"]
 
@@ -22,12 +22,21 @@ _STRICTNESS: Final = {Effect.PERMIT: 0, Effect.ASK: 1, Effect.FORBID: 2}
 class Deciding:
     """Decides calls. `wall` is the clock of policies that look at the time."""
 
-    def __init__(self, policy: PolicySet, wall: Callable[[], float]) -> None:
-        self.history = PolicyHistory(policy)
+    def __init__(self, history: PolicyHistory, wall: Callable[[], float]) -> None:
+        self.history = history
         self._wall = wall
 
-    def decide(self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability) -> Decision:
+    def decide(
+        self,
+        wish: Wish,
+        snapshot: CapabilitySnapshot,
+        capability: Capability,
+        *,
+        labels: frozenset[Label] | None = None,
+    ) -> Decision:
         """Return the strictest of what has a say, with the duties of all.
+
+        `labels` stand in for what clings to the agent now.
 
         Raises AuthorityError for an argument that differs from what a spawn has fixed.
         """
@@ -35,7 +44,7 @@ class Deciding:
         current = self.history.present is table.policy
         if current and capability.constant is not None:
             return capability.constant
-        context = self._context(wish)
+        context = self._context(wish, labels)
         self._keep_pins(wish, capability)
         decision = capability.verdict.decide(context)
         for ceiling in capability.ceilings:
@@ -97,11 +106,11 @@ class Deciding:
             why="; ".join((*nearest.lacks, *map(str, nearest.failed))),
         )
 
-    def _context(self, wish: Wish) -> Context:
+    def _context(self, wish: Wish, labels: frozenset[Label] | None = None) -> Context:
         standing = wish.view.standing
         return Context(
             arguments=wish.values,
-            labels=standing.labels,
+            labels=standing.labels if labels is None else labels,
             wall=self._wall(),
             left=standing.left(),
         )

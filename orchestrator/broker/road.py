@@ -57,7 +57,7 @@ class Broker:
         builtins: Mapping[str, BuiltinTool],
     ) -> None:
         self._ledger = ledger
-        self._deciding = Deciding(policy, ports.clock.wall)
+        self._deciding = Deciding(PolicyHistory(policy), ports.clock.wall)
         self._duties = Duties(ports.clock.now)
         self._gate = Gate(policy=policy_cell, now=ports.clock.now)
         self._asking = Asking(ledger=ledger, ports=ports)
@@ -92,6 +92,11 @@ class Broker:
     def policies(self) -> PolicyHistory:
         """The policies of the session: agents are bound by all since they started."""
         return self._deciding.history
+
+    @property
+    def deciding(self) -> Deciding:
+        """What decides; it admits nothing."""
+        return self._deciding
 
     async def call(self, view: AgentView, call: Call) -> UntrustedContent:
         """Make one call for the agent of `view`.

@@ -85,6 +85,8 @@ class Wish:
             # From here on only the bytes count; a caller that changes its values changes nothing.
             if not isinstance(wished, dict):
                 raise LocalProtocolError("arguments must be a JSON object")
+            if self.call.method is CallMethod.READ:
+                wished = {"uri": self.call.tool}  # what is judged is what goes out
             arguments = encode(wished, depth_max=limits.argument_depth_max)
             params = self._params(arguments)
         except LocalProtocolError as error:
@@ -98,7 +100,9 @@ class Wish:
         self.arguments = arguments
         self._first = params
         self._send(params)
-        self.recorded = digest_arguments(arguments)
+        # a tool, a prompt and a resource may have one name: what was answered for one is no other's
+        what = b"" if self.call.method is CallMethod.TOOL else self.method.encode() + b"\0"
+        self.recorded = digest_arguments(what + arguments)
 
     def _params(self, arguments: bytes) -> bytes:
         """Return the `params` member. Raises LocalProtocolError for arguments that fit no such call."""

@@ -10,7 +10,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
 from orchestrator.broker import AgentView
+from orchestrator.broker.deciding import Deciding
 from orchestrator.broker.duties import Duties
 from orchestrator.broker.kept import content_bytes, kept_content, kept_value, value_bytes
 from orchestrator.broker.wish import Wish, unknown
@@ -28,7 +30,7 @@ from orchestrator.core.ids import AgentId, CallId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import AuditSink
 from orchestrator.pipelines.checkpoint import CallRow, CallState, Checkpoint
-from policies import Context, Effect
+from policies import Decision, Effect
 
 __all__ = ["JournalView", "answered_by_person", "shown_arguments"]
 
@@ -51,8 +53,11 @@ class JournalView:
         audit: AuditSink,
         limits: OrchestratorLimits,
         digest_arguments: Callable[[bytes], str],
+        deciding: Deciding,
     ) -> None:
         self._view = view
+        self._deciding = deciding
+        self._handed = view.standing.labels
         self._checkpoint = checkpoint
         self._step = step
         self._attempt = attempt
@@ -94,14 +99,28 @@ class JournalView:
         self._view.require()
         snapshot = self._view.snapshot
         capability = None if snapshot is None else snapshot.table.find_call(call)
-        if capability is None:  # the broker says so, and sends nothing
+        # the broker says so, and sends nothing
+        if snapshot is None or capability is None or _is_over(capability):
             return await self._view.call(call)
-        decision = capability.verdict.decide(Context(wish.values))
+        decision = self._decision(wish, snapshot, capability)
         if decision.effect is Effect.FORBID:
             raise self._withheld(wish, str(decision.reasons[0]) if decision.reasons else "")
         # what clings to an answer, and what is hidden in it, is today's policy's word as well
         self._duties.mark(wish, decision)
         return self._duties.redacted(self._replay(waiting.pop(0)), decision)
+
+    def _decision(
+        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
+    ) -> Decision:
+        """Decide as the broker would today, of an agent that carries what it was handed at its start.
+
+        What clings to it from the answers of then counts for its further calls: of two that were made
+        side by side neither was decided behind the other.
+        """
+        try:
+            return self._deciding.decide(wish, snapshot, capability, labels=self._handed)
+        except AuthorityError as error:
+            raise self._refused(wish, error) from None
 
     def _withheld(self, wish: Wish, rule: str) -> AuthorityError:
         """Refuse the answer of then: today's policy forbids the call. It is not made again either."""
@@ -109,6 +128,9 @@ class JournalView:
         error = AuthorityError(
             f"{wish.ref} was answered before, and is forbidden today", reason=reason, rule=rule
         )
+        return self._refused(wish, error)
+
+    def _refused(self, wish: Wish, error: AuthorityError) -> AuthorityError:
         self._audit.append(
             "refused",
             {
@@ -116,8 +138,8 @@ class JournalView:
                 "server": wish.ref.server,
                 "tool": wish.ref.name,
                 "arguments": wish.recorded,
-                "reason": reason.value,
-                "rule": rule,
+                "reason": error.reason.value,
+                "rule": error.rule,
                 "delivery": error.delivery.value,
                 "bytes_sent": error.bytes_sent,
             },
@@ -182,6 +204,12 @@ class JournalView:
             raise
         await self._checkpoint.call_ended(row, CallState.ANSWERED, content_bytes(content))
         return content
+
+
+def _is_over(capability: Capability) -> bool:
+    """Whether what a call depends on has ended: nothing of it is handed over any more."""
+    cells = (capability.target, capability.link, capability.login)
+    return any(cell is not None and cell.reason is not None for cell in cells)
 
 
 def _no_clock() -> float:

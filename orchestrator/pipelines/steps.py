@@ -119,6 +119,7 @@ class Steps:
                 audit=self.audit,
                 limits=self.limits,
                 digest_arguments=self.digest_arguments,
+                deciding=self.session.deciding,
             )
 
         subagent = self.session.subagent(

@@ -29,6 +29,7 @@ from orchestrator.authority.ledger import CellKind, Flip, Ledger
 from orchestrator.authority.snapshot import Row
 from orchestrator.broker import AgentView, Broker, BuiltinTool, Receipt, Revocation
 from orchestrator.broker.builtins import list_capabilities
+from orchestrator.broker.deciding import Deciding
 from orchestrator.broker.reading import READING_TOOLS
 from orchestrator.catalog.listing import Catalog, CatalogTool, ServerListing
 from orchestrator.core.errors import DenyReason
@@ -200,6 +201,11 @@ class ParentSession:
     def policy(self) -> PolicySet:
         """The policy that calls are decided under now."""
         return self._broker.policies.present
+
+    @property
+    def deciding(self) -> Deciding:
+        """What decides on calls, for who holds answers of earlier ones. It admits none."""
+        return self._broker.deciding
 
     def admit(self, listing: ServerListing, names: Collection[str] | None = None) -> None:
         """Let agents be given these tools of a server: a person was shown their definitions.

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from orchestrator.authority.admission import Grant
+from orchestrator.authority.ceilings import Pin
 from orchestrator.broker import AgentView
+from orchestrator.broker.wish import Wish, unknown
 from orchestrator.core.calls import Call
 from orchestrator.core.errors import AuthorityError, DenyReason
+from orchestrator.core.ids import CallId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.pipelines.checkpoint import KEPT_BYTES_MAX, CallState, Checkpoint
 from orchestrator.pipelines.journal import JournalView
-from tests.orchestrator.broker.stage import Stage, calls_at, staged
+from policies import Label
+from tests.orchestrator.broker.stage import IDLE, Stage, calls_at, policy_of, staged
 
 READ = Call("files", "read", {"path": "a.txt"})
 WITHOUT = 'policy p v1 { permit "list" call on files/ok }'
@@ -38,6 +44,7 @@ def view_of(stage: Stage, checkpoint: Checkpoint, view: AgentView | None = None)
         audit=stage.audit,
         limits=OrchestratorLimits(),
         digest_arguments=lambda data: data.hex(),
+        deciding=stage.session.deciding,
     )
 
 
@@ -117,3 +124,111 @@ async def test_an_answer_one_byte_too_large_stays_open(checkpoint: Checkpoint):
     assert checkpoint.calls("a", 1)[0].state is CallState.ANSWERED
     await checkpoint.call_ended(row, CallState.FAILED, b"x" * KEPT_BYTES_MAX)
     assert checkpoint.calls("a", 1)[0].state is CallState.FAILED
+
+
+@pytest.mark.requirement("I20")
+async def test_an_answer_is_withheld_where_what_the_agent_was_handed_forbids_the_call_today(
+    checkpoint: Checkpoint,
+):
+    await answered_once(checkpoint)
+    text = """
+    policy p v1 {
+      permit "all" call on files/*
+      forbid "flow" call on files/read after untrusted from web
+    }
+    """
+    async with staged(text) as stage:
+        agent = stage.session.subagent("worker", model=IDLE, labels=[Label("untrusted", "web")])
+        with pytest.raises(AuthorityError) as caught:
+            await view_of(stage, checkpoint, agent.view).call(READ)
+
+        assert caught.value.reason is DenyReason.FORBIDDEN
+
+
+async def test_what_clings_from_one_answer_withholds_no_other_of_then(checkpoint: Checkpoint):
+    text = """
+    policy p v1 {
+      permit "all" call on files/*
+      forbid "flow" call on files/ok after untrusted
+    }
+    """
+    async with staged(text) as stage:
+        view = view_of(stage, checkpoint)
+        await view.call(Call("files", "ok", {}))
+        await view.call(READ)
+    async with staged(text) as stage:
+        view = view_of(stage, checkpoint)
+        await view.call(READ)
+
+        assert (await view.call(Call("files", "ok", {}))).text == "ok"
+        with pytest.raises(AuthorityError):  # a further one is a call of its own
+            await view.call(Call("files", "ok", {}))
+
+
+async def test_within_its_hours_an_answer_is_handed_over(checkpoint: Checkpoint):
+    await answered_once(checkpoint)
+    text = 'policy p v1 {{ permit "all" call on files/* when time {0} }}'
+    for hours, given in (('in "00:00".."23:59"', True), ('in "23:58".."23:59"', False)):
+        async with staged(text.format(hours)) as stage:
+            view = view_of(stage, checkpoint)
+            if given:
+                assert (await view.call(READ)).text == "content of a.txt"
+            else:
+                with pytest.raises(AuthorityError):
+                    await view.call(READ)
+
+
+@pytest.mark.requirement("I6")
+async def test_an_answer_is_withheld_where_a_policy_since_forbids_the_call(checkpoint: Checkpoint):
+    await answered_once(checkpoint)
+    async with staged() as stage:
+        view = view_of(stage, checkpoint)
+        stage.session.replace_policy(policy_of(FORBIDS))
+        with pytest.raises(AuthorityError) as caught:
+            await view.call(READ)
+
+        assert caught.value.reason is DenyReason.FORBIDDEN
+
+
+@pytest.mark.requirement("I6")
+async def test_an_answer_is_withheld_that_a_spawn_has_ruled_out(checkpoint: Checkpoint):
+    await answered_once(checkpoint)
+    pins = (Pin(tool="files/read", pointer="/path", value="b.txt"),)
+    async with staged() as stage:
+        agent = stage.session.subagent("worker", model=IDLE, grant=Grant(pins=pins))
+        with pytest.raises(AuthorityError) as caught:
+            await view_of(stage, checkpoint, agent.view).call(READ)
+
+        assert caught.value.reason is DenyReason.ARGUMENT_FIXED
+
+
+@pytest.mark.requirement("I2", "I18")
+async def test_an_answer_of_a_server_that_is_gone_is_not_handed_over(checkpoint: Checkpoint):
+    await answered_once(checkpoint)
+    async with staged() as stage:
+        view = view_of(stage, checkpoint)
+        stage.session.remove_server("files")
+        with pytest.raises(AuthorityError) as caught:
+            await view.call(READ)
+
+        assert caught.value.reason is DenyReason.SERVER_REMOVED
+
+
+async def test_an_answer_of_a_tool_is_none_of_a_prompt_or_a_resource_of_its_name():
+    calls = (Call("files", "ok", {}), Call.prompt("files", "ok"), Call.read("files", "ok"))
+    async with staged() as stage:
+        view = stage.agent().view
+        wishes = [Wish(CallId(""), view, call, unknown(call)) for call in calls]
+        for each in wishes:
+            each.take_arguments(OrchestratorLimits(), bytes.hex)
+
+    assert len({each.recorded for each in wishes}) == 3
+
+
+async def test_what_is_judged_of_a_read_is_the_address_that_goes_out():
+    call = replace(Call.read("files", "file:///secret"), arguments={"uri": "file:///public"})
+    async with staged() as stage:
+        each = Wish(CallId(""), stage.agent().view, call, unknown(call))
+        each.take_arguments(OrchestratorLimits(), bytes.hex)
+
+    assert (each.values, each.params) == ({"uri": "file:///secret"}, b'{"uri":"file:///secret"}')
