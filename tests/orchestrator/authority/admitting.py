@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -78,8 +79,10 @@ class Shop:
             since=since,
         )
 
-    def snapshot(self, table: CapabilityTable, agent: str = "worker") -> CapabilitySnapshot:
-        cell = self.ledger.open(CellKind.AGENT, agent, under=self.session)
+    def snapshot(
+        self, table: CapabilityTable, agent: str = "worker", *, lease_until: float = math.inf
+    ) -> CapabilitySnapshot:
+        cell = self.ledger.open(CellKind.AGENT, agent, under=self.session, lease_until=lease_until)
         return CapabilitySnapshot(agent=AgentId(agent), cell=cell, table=table)
 
 

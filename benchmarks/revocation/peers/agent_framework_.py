@@ -1,0 +1,74 @@
+"""agent-framework: a scripted chat client, `allowed_tools`, `agent.mcp_tools`, a tool that runs an agent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from agent_framework import (
+    Agent,
+    BaseChatClient,
+    ChatResponse,
+    Content,
+    FunctionInvocationLayer,
+    MCPStdioTool,
+    Message,
+)
+from driving import Hands, Script, Stage, main
+
+VERSION_OF = ("agent-framework-core", "mcp")
+
+
+class Scripted(FunctionInvocationLayer, BaseChatClient):
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self.script = script
+
+    def _inner_get_response(self, *, messages, stream, options, **_):
+        return self._answer()
+
+    async def _answer(self) -> ChatResponse:
+        name = await self.script.next()
+        if name:
+            arguments = {"task": "go"} if name == "child" else {}
+            content = Content.from_function_call(
+                call_id=f"c{self.script.turn}", name=name, arguments=arguments
+            )
+        else:
+            content = Content.from_text("done")
+        return ChatResponse(messages=[Message(role="assistant", contents=[content])])
+
+
+def server_of(stage: Stage) -> MCPStdioTool:
+    command, *args = stage.command
+    return MCPStdioTool(name="s", command=command, args=args, allowed_tools=["act", "slow"])
+
+
+async def act(stage: Stage, script: Script, hands: Hands) -> None:
+    async with server_of(stage) as server:
+        agent = Agent(client=Scripted(script), name="a", tools=[server])
+
+        def withdraw() -> None:
+            server.allowed_tools = []
+
+        hands.withdraw = withdraw
+        hands.remove = lambda: agent.mcp_tools.remove(server)
+        await agent.run("go")
+
+
+async def nested(stage: Stage, parent: Script, child_script: Script) -> None:
+    async with server_of(stage) as server:
+        inner = Agent(client=Scripted(child_script), name="child", tools=[server])
+
+        async def child(task: str) -> str:
+            """Works."""
+            return (await inner.run(task)).text
+
+        outer = Agent(client=Scripted(parent), name="p", tools=[child])
+        await outer.run("go")
+
+
+if __name__ == "__main__":
+    main(sys.modules[__name__])

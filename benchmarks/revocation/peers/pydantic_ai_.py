@@ -1,0 +1,59 @@
+"""pydantic-ai: `FunctionModel`, `toolset.filtered`, a dynamic toolset, a tool that runs another agent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from driving import Hands, Script, Stage, main
+from fastmcp.client.transports import StdioTransport
+from pydantic_ai import Agent
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+
+VERSION_OF = ("pydantic-ai-slim", "fastmcp-slim", "mcp")
+
+
+def model_of(script: Script) -> FunctionModel:
+    async def answer(_messages, _info) -> ModelResponse:
+        name = await script.next()
+        return ModelResponse(parts=[ToolCallPart(name, {}) if name else TextPart("done")])
+
+    return FunctionModel(answer)
+
+
+def toolset_of(stage: Stage) -> MCPToolset:
+    command, *args = stage.command
+    return MCPToolset(StdioTransport(command=command, args=args))
+
+
+async def act(stage: Stage, script: Script, hands: Hands) -> None:
+    allowed, servers = {"act", "slow"}, [toolset_of(stage)]
+    agent = Agent(model_of(script))
+
+    @agent.toolset
+    def offered(_):
+        return servers[0].filtered(lambda _, tool: tool.name in allowed) if servers else None
+
+    hands.withdraw = allowed.clear
+    hands.remove = servers.clear
+    async with servers[0]:
+        await agent.run("go")
+
+
+async def nested(stage: Stage, parent: Script, child: Script) -> None:
+    inner = Agent(model_of(child), toolsets=[toolset_of(stage)])
+    outer = Agent(model_of(parent))
+
+    @outer.tool_plain(name="child")
+    async def run_child() -> str:
+        return (await inner.run("go")).output
+
+    await outer.run("go")
+
+
+if __name__ == "__main__":
+    main(sys.modules[__name__])

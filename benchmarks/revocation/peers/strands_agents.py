@@ -1,0 +1,78 @@
+"""strands-agents: a scripted `Model`, `tool_filters`, the agent's registry, an agent as a tool."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from driving import Hands, Script, Stage, main
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
+from strands import Agent, tool
+from strands.models import Model
+from strands.tools.mcp import MCPClient
+
+VERSION_OF = ("strands-agents", "mcp")
+
+
+class Scripted(Model):
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    def update_config(self, **_) -> None:
+        pass
+
+    def get_config(self):
+        return {}
+
+    def structured_output(self, *_, **__):
+        raise NotImplementedError
+
+    async def stream(self, *_, **__):
+        name = await self.script.next()
+        yield {"messageStart": {"role": "assistant"}}
+        if name:
+            use = {"toolUseId": f"t{self.script.turn}", "name": name}
+            yield {"contentBlockStart": {"start": {"toolUse": use}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": "{}"}}}}
+        else:
+            yield {"contentBlockStart": {"start": {}}}
+            yield {"contentBlockDelta": {"delta": {"text": "done"}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "tool_use" if name else "end_turn"}}
+
+
+def client_of(stage: Stage, allowed: set[str]) -> MCPClient:
+    command, *args = stage.command
+    return MCPClient(
+        lambda: stdio_client(StdioServerParameters(command=command, args=args)),
+        tool_filters={"allowed": [lambda tool: tool.mcp_tool.name in allowed]},
+    )
+
+
+async def act(stage: Stage, script: Script, hands: Hands) -> None:
+    allowed = {"act", "slow"}
+    client = client_of(stage, allowed)
+    agent = Agent(model=Scripted(script), tools=[client], callback_handler=None)
+    hands.withdraw = allowed.clear
+    hands.remove = lambda: [agent.tool_registry.registry.pop(name) for name in ("act", "slow")]
+    await agent.invoke_async("go")
+
+
+async def nested(stage: Stage, parent: Script, child: Script) -> None:
+    client = client_of(stage, {"act", "slow"})
+    inner = Agent(model=Scripted(child), tools=[client], callback_handler=None)
+
+    @tool(name="child")
+    async def run_child() -> str:
+        """Works."""
+        return str(await inner.invoke_async("go"))
+
+    outer = Agent(model=Scripted(parent), tools=[run_child], callback_handler=None)
+    await outer.invoke_async("go")
+
+
+if __name__ == "__main__":
+    main(sys.modules[__name__])

@@ -1,0 +1,186 @@
+"""Stamps: every cell a call depends on counts by itself, the earliest cause is told, leases end permits."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from orchestrator.authority._mint import Permit, Stamp, mint
+from orchestrator.authority.gate import Gate
+from orchestrator.authority.ledger import Cell, CellKind, Ledger
+from orchestrator.core.errors import AuthorityError, DenyReason
+from orchestrator.core.ids import CallId
+from tests.orchestrator.authority.admitting import Shop, found
+
+CAUSES = {
+    "agent": DenyReason.AGENT_CANCELLED,
+    "login": DenyReason.LOGGED_OUT,
+    "target": DenyReason.DEFINITION_CHANGED,
+    "link": DenyReason.SERVER_REMOVED,
+}
+"""In the order in which they are told when several have ended."""
+
+
+class Apart:
+    """Cells of which none stands under another, so that each has to be looked at by itself."""
+
+    def __init__(self, *, lease_until: float = math.inf) -> None:
+        self.time = 0.0
+        self.ledger = Ledger(thread=lambda: 1)
+        self.agent = self.ledger.open(CellKind.AGENT, "a", lease_until=lease_until)
+        self.login = self.ledger.open(CellKind.LOGIN, "git")
+        self.target = self.ledger.open(CellKind.DEFINITION, "git/log")
+        self.link = self.ledger.open(CellKind.SERVER, "git")
+        self.policy = self.ledger.open(CellKind.POLICY, "policy")
+        self.stamp = Stamp(
+            agent=self.agent,
+            target=self.target,
+            link=self.link,
+            policy=self.policy,
+            login=self.login,
+        )
+
+    def permit(self, *, deadline: float = 100.0) -> Permit:
+        return mint(
+            call=CallId("c1"),
+            digest="d",
+            stamp=self.stamp,
+            deadline=deadline,
+            now=lambda: self.time,
+        )
+
+    def end(self, name: str) -> None:
+        cell: Cell = getattr(self, name)
+        self.ledger.revoke(cell, CAUSES[name])
+
+
+def reason_of(permit: Permit) -> DenyReason | None:
+    try:
+        permit.check()
+    except AuthorityError as error:
+        return error.reason
+    return None
+
+
+@pytest.mark.requirement("I1")
+@pytest.mark.parametrize("name", CAUSES)
+def test_each_cell_that_ends_by_itself_ends_the_permit_for_its_cause(name: str) -> None:
+    world = Apart()
+    permit = world.permit()
+    assert (world.stamp.lapsed(), world.stamp.ended(), reason_of(permit)) == (None, None, None)
+
+    world.end(name)
+
+    assert reason_of(permit) is CAUSES[name]
+    assert permit.lapsed() is CAUSES[name]
+    assert world.stamp.lapsed() is CAUSES[name]
+    assert world.stamp.ended() is CAUSES[name]
+
+
+@pytest.mark.parametrize("first", range(len(CAUSES) - 1))
+def test_of_several_causes_the_one_nearest_to_the_agent_is_told(first: int) -> None:
+    world = Apart()
+    nearest, *others = list(CAUSES)[first:]
+    for name in (*others, nearest):
+        world.end(name)
+
+    assert world.stamp.lapsed() is CAUSES[nearest]
+    assert world.stamp.ended() is CAUSES[nearest]
+
+
+def test_what_only_moves_on_has_not_ended() -> None:
+    world = Apart()
+
+    for cell in (world.link, world.login, world.policy):
+        world.ledger.void(cell, DenyReason.SCOPE_CHANGED)
+
+    assert world.stamp.lapsed() is DenyReason.SCOPE_CHANGED
+    assert world.stamp.ended() is None
+
+
+def test_a_policy_that_ended_is_told_for_its_cause() -> None:
+    world = Apart()
+
+    world.ledger.revoke(world.policy, DenyReason.SESSION_CLOSED)
+
+    assert world.stamp.lapsed() is DenyReason.SESSION_CLOSED
+
+
+def test_a_permit_says_whether_a_byte_went_out_under_it() -> None:
+    permit = Apart().permit()
+    assert permit.spent is False
+
+    permit.sent()
+
+    assert permit.spent is True
+
+
+@pytest.mark.requirement("I21")
+def test_the_instant_of_a_lease_is_within_it_and_the_next_is_not() -> None:
+    world = Apart(lease_until=5.0)
+    permit = world.permit()
+    world.time = 5.0
+    assert (reason_of(permit), permit.lapsed()) == (None, None)
+
+    world.time = 5.001
+
+    assert reason_of(permit) is DenyReason.LEASE_OVER
+    assert permit.lapsed() is DenyReason.LEASE_OVER
+
+
+def test_a_spent_permit_is_told_before_its_time_is() -> None:
+    world = Apart(lease_until=5.0)
+    permit = world.permit(deadline=1.0)
+    permit.sent()
+    world.time = 10.0
+
+    assert reason_of(permit) is DenyReason.PERMIT_SPENT
+
+
+@pytest.mark.requirement("I21")
+def test_no_stamp_is_made_after_the_lease_of_the_agent() -> None:
+    shop, time = Shop(), [5.0]
+    gate = Gate(policy=shop.policy_cell, now=lambda: time[0])
+    snapshot = shop.snapshot(shop.table(), lease_until=5.0)
+    capability = found(snapshot.table, "git", "log")
+    assert gate.stamp(snapshot, capability).lapsed() is None
+    time[0] = 5.001
+
+    with pytest.raises(AuthorityError) as caught:
+        gate.stamp(snapshot, capability)
+
+    assert caught.value.reason is DenyReason.LEASE_OVER
+
+
+def test_a_dead_agent_is_told_before_its_lease_is() -> None:
+    shop = Shop()
+    gate = Gate(policy=shop.policy_cell, now=lambda: 6.0)
+    snapshot = shop.snapshot(shop.table(), lease_until=5.0)
+    shop.ledger.revoke(snapshot.cell, DenyReason.AGENT_CANCELLED)
+
+    with pytest.raises(AuthorityError) as caught:
+        gate.stamp(snapshot, found(snapshot.table, "git", "log"))
+
+    assert caught.value.reason is DenyReason.AGENT_CANCELLED
+
+
+@pytest.mark.requirement("I21")
+def test_a_child_outlives_no_lease_of_its_parent() -> None:
+    ledger = Ledger(thread=lambda: 1)
+    parent = ledger.open(CellKind.AGENT, "a", lease_until=5.0)
+
+    assert ledger.open(CellKind.AGENT, "a/b", under=parent, lease_until=9.0).lease_until == 5.0
+    assert ledger.open(CellKind.AGENT, "a/c", under=parent, lease_until=3.0).lease_until == 3.0
+    assert ledger.open(CellKind.AGENT, "a/d", under=parent).lease_until == 5.0
+    assert ledger.open(CellKind.AGENT, "e").lease_until == math.inf
+
+
+def test_a_cell_says_what_it_is_and_whether_it_lives() -> None:
+    ledger = Ledger(thread=lambda: 1)
+    cell = ledger.open(CellKind.SERVER, "git")
+    assert repr(cell) == "<server 'git' #1 in force>"
+
+    ledger.revoke(cell, DenyReason.SERVER_REMOVED)
+
+    assert repr(cell) == "<server 'git' #1 server_removed>"
