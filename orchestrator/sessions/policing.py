@@ -79,7 +79,8 @@ def check_policy(
     `servers` has the tools of each server with their input schemas; None where they are not known.
     `roles` are those that agents have; None where that is not known.
     """
-    for finding in policies.validate(policy, policies.Catalogue(servers), roles):
+    known = policies.Catalogue(servers)
+    for finding in (f for each in policy.layers for f in policies.validate(each, known, roles)):
         if finding.severity is policies.Severity.ERROR:
             place = finding.place
             raise ConfigError(

@@ -46,7 +46,8 @@ class PolicyDesk:
         """Read policies anew: they hold in one step, or those before them still hold.
 
         They must parse, fit the servers that there are, and pass their own tests. What runs is
-        bound by the old and the new (`ParentSession.replace_policy`).
+        bound by the old and the new (`ParentSession.replace_policy`). What the policy is bounded by,
+        a person's own beside a project's, stays.
 
         Raises:
             PolicyError: they cannot be read. Nothing has changed.
@@ -56,6 +57,7 @@ class PolicyDesk:
         session = self._session
         try:
             policy = tested_policy(sources, parameters or {}, session.catalog, session.servers)
+            policy = policy.bounded_by(session.policy.bounds)
         except (PolicyError, ConfigError) as error:
             self._audit.append(
                 "policy_kept", {"policy": session.policy.digest, "why": type(error).__name__}

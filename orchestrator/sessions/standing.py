@@ -292,17 +292,18 @@ class _Preparing:
         return usable
 
     def _read(self, paths: Sequence[Path]) -> PolicyFiles:
-        """Read policy files; a profile's are the person's own word and need no approval."""
-        if not paths:
-            return PolicyFiles(policy=ASK_ALL, items=())
-        read = read_policies(paths, project=self.project, parameters={})
-        own = self._paths.config.resolve()
-        items = tuple(
-            item
-            for item, path in zip(read.items, paths, strict=True)
-            if not path.resolve().is_relative_to(own)
-        )
-        return PolicyFiles(policy=read.policy, items=items)
+        """Read policy files; a profile's are the person's own word and need no approval.
+
+        Where there are both, those of the project are held within the profile's: they only narrow.
+        """
+        config = self._paths.config.resolve()
+        own = [path for path in paths if path.resolve().is_relative_to(config)]
+        others = [path for path in paths if path not in own]
+        profile = read_policies(own, project=self.project, parameters={}).policy if own else None
+        if not others:
+            return PolicyFiles(policy=ASK_ALL if profile is None else profile, items=())
+        project = read_policies(others, project=self.project, parameters={})
+        return PolicyFiles(policy=project.policy.bounded_by(profile), items=project.items)
 
     async def settle(self) -> None:
         """Have all of the project approved. What is not is left out, or raises."""

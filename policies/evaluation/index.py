@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from policies.evaluation.ready import Entry, Made, Maybe, kind_fits
-from policies.model import Operation, Principal, Resource
+from policies.model import Operation, Principal, Resource, Rule
 
 __all__ = ["Index", "index_of"]
 
@@ -61,6 +61,16 @@ class Index:
                 found.append(maybe)
                 several = several or len(maybe.ready.rule.targets) > 1
         return _once_each(found) if several else tuple(found)
+
+    def about(self, action: Operation, resource: Resource) -> tuple[Rule, ...]:
+        """Return the rules about this, whoever asks; each once."""
+        found: dict[str, Rule] = {}
+        for shelf in (self.named.get((action, resource.server)), self.anywhere.get(action)):
+            for entry in shelf.candidates(resource.name) if shelf is not None else ():
+                if entry.matches(resource.name) is True and kind_fits(entry.kind, resource.kind):
+                    rule = entry.known.ready.rule
+                    found[rule.id] = rule
+        return tuple(found.values())
 
 
 def index_of(made: Iterable[Made]) -> Index:

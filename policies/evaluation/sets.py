@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final
 
@@ -11,7 +11,7 @@ from policies.errors import Place, PolicyError, excerpt_of
 from policies.evaluation.binding import Binder
 from policies.evaluation.index import Index, index_of
 from policies.evaluation.ready import Maybe, entries_of
-from policies.evaluation.verdicts import Verdict, verdict_of
+from policies.evaluation.verdicts import Verdict, bounded, verdict_of
 from policies.limits import PolicyLimits
 from policies.model import (
     Assertion,
@@ -56,7 +56,7 @@ def set_of(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PolicySet:
     """Policies that decide together. Immutable.
 
@@ -65,6 +65,9 @@ class PolicySet:
         sources: the texts that they came from.
         tests: what the files say must come of single requests.
         assertions: what the files say of all requests.
+        bounds: another set that has a say in everything: the stricter word of both holds, with the
+            duties of both, so that a permit of one never widens the other. Its rules and policies
+            are not among those of this set.
         digest: SHA-256 in hexadecimal over texts and parameters, not over paths or order.
 
     Raises:
@@ -78,6 +81,7 @@ class PolicySet:
     limits: PolicyLimits = field(default=PolicyLimits(), repr=False)
     tests: tuple[Case, ...] = field(default=(), repr=False)
     assertions: tuple[Assertion, ...] = field(default=(), repr=False)
+    bounds: PolicySet | None = field(default=None, repr=False)
     digest: str = field(init=False)
     _index: Index = field(init=False, repr=False)
     _asked: dict[tuple[Principal, Operation, Resource], Verdict] = field(init=False, repr=False)
@@ -92,6 +96,8 @@ class PolicySet:
             return Binder(parameters, texts.get(place.path, ""), self.limits)
 
         digest = _digest(self.sources, self.policies, parameters)
+        if self.bounds is not None:
+            digest = _within(digest, self.bounds.digest)
         bound = tuple(binder(policy.place).policy(policy) for policy in self.policies)
         made = [
             each
@@ -120,13 +126,30 @@ class PolicySet:
     @property
     def names_agents(self) -> bool:
         """True if some rule is about agents by their names."""
+        if self.bounds is not None and self.bounds.names_agents:
+            return True
         whos = [rule.who for rule in self.rules]
         return any(who.agents is not None or who.below_agents is not None for who in whos)
 
     @property
     def bounds_children(self) -> bool:
         """True if some rule bounds how many children may be given something."""
+        if self.bounds is not None and self.bounds.bounds_children:
+            return True
         return any(isinstance(duty, MaxChildren) for rule in self.rules for duty in rule.duties)
+
+    @property
+    def layers(self) -> tuple[PolicySet, ...]:
+        """This set, and all that it is bounded by: each has to let a request through."""
+        return (self,) if self.bounds is None else (self, *self.bounds.layers)
+
+    def bounded_by(self, bounds: PolicySet | None) -> PolicySet:
+        """Return this set within another in place of what it is bounded by now."""
+        return self if bounds is self.bounds else replace(self, bounds=bounds)
+
+    def rules_about(self, action: Operation, resource: Resource) -> tuple[Rule, ...]:
+        """Return the rules about this, whoever asks and whatever their conditions say."""
+        return self._index.about(action, resource)
 
     def decide(self, request: Request) -> Decision:
         """Return what the set says to one request. Never raises for any arguments."""
@@ -138,13 +161,16 @@ class PolicySet:
         key = (principal, action, resource)
         found = self._asked.get(key)
         if found is None:
-            found = self._verdict(principal, action, resource)
+            found = self.own_verdict(principal, action, resource)
+            if self.bounds is not None:
+                found = bounded(found, self.bounds.verdict(principal, action, resource))
             if len(self._asked) >= self.limits.remembered_max:
                 self._asked.clear()
             self._asked[key] = found
         return found
 
-    def _verdict(self, principal: Principal, action: Operation, resource: Resource) -> Verdict:
+    def own_verdict(self, principal: Principal, action: Operation, resource: Resource) -> Verdict:
+        """Return what this set's own rules say, whatever it is bounded by."""
         speaking = self._index.speaking(principal, action, resource)
         if any(maybe.ready.reads_resource for maybe in speaking):
             return verdict_of(speaking, resource, self.limits)
@@ -195,6 +221,10 @@ def _digest(
             raw = piece.encode("utf-8", "surrogatepass")
             whole.update(len(raw).to_bytes(8, "big") + raw)
     return whole.hexdigest()
+
+
+def _within(digest: str, bounds: str) -> str:
+    return sha256(f"remit policy set 1 within\n{digest}\n{bounds}\n".encode()).hexdigest()
 
 
 _NO_FILE: Final = Place("no policy file", 0)

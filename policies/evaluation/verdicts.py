@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import product
 from typing import Final, TypeAlias
 
 from policies.evaluation.ready import Maybe
@@ -24,12 +26,13 @@ from policies.model import (
     Rule,
 )
 
-__all__ = ["NO_PERMIT", "Verdict", "verdict_of"]
+__all__ = ["NO_PERMIT", "Verdict", "bounded", "verdict_of"]
 
 NO_PERMIT: Final = Decision(effect=Effect.FORBID)
 """What holds where no rule speaks."""
 
 _STRONGEST_FIRST: Final = (Effect.FORBID, Effect.ASK, Effect.PERMIT)
+_STRICTNESS: Final = {effect: -at for at, effect in enumerate(_STRONGEST_FIRST)}
 _Stage: TypeAlias = tuple[tuple[Maybe, ...], Decision | None]
 """What may speak, and what speaks anyway."""
 
@@ -49,6 +52,7 @@ class Verdict:
     _duties: _Stage = field(repr=False)
     _speaking: tuple[Maybe, ...] = field(repr=False)
     _known: dict[str, frozenset[Effect]] = field(default_factory=dict[str, frozenset[Effect]])
+    _bounds: Verdict | None = field(default=None, repr=False)
 
     @property
     def possible(self) -> frozenset[Effect]:
@@ -69,11 +73,19 @@ class Verdict:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules whose word depends on the context; limits and obligations left aside."""
-        return tuple(maybe.ready.rule for maybes, _ in self._stages for maybe in maybes)
+        own = tuple(maybe.ready.rule for maybes, _ in self._stages for maybe in maybes)
+        return own if self._bounds is None else own + self._bounds.rules
 
     @property
     def upper(self) -> frozenset[Effect]:
         """The effects that the rules name, whether or not any context leads to them."""
+        if self._bounds is None:
+            return self._named
+        pairs = product(self._named, self._bounds.upper)
+        return frozenset(max(pair, key=_STRICTNESS.__getitem__) for pair in pairs)
+
+    @property
+    def _named(self) -> frozenset[Effect]:
         effects: set[Effect] = set()
         for effect, (maybes, certain) in zip(_STRONGEST_FIRST, self._stages, strict=True):
             if maybes or certain is not None:
@@ -86,6 +98,10 @@ class Verdict:
         """Return the decision in this context; the same as the set's own `decide`. Never raises."""
         if self.constant is not None:
             return self.constant
+        own = self._own(context)
+        return own if self._bounds is None else _stricter(own, self._bounds.decide(context))
+
+    def _own(self, context: Context) -> Decision:
         decision = self._decided(context)
         if decision.effect is Effect.FORBID:
             return decision
@@ -105,6 +121,8 @@ class Verdict:
             if (answer := maybe.answer(context, self._resource)) is not None
             for reason in answer.reasons
         ]
+        if self._bounds is not None:
+            found += self._bounds.spoken(context)
         return tuple(sorted(found, key=_position)) if len(found) > 1 else tuple(found)
 
     def _decided(self, context: Context) -> Decision:
@@ -127,11 +145,35 @@ class Verdict:
         trials, complete = witnesses(conditions, self._limits)
         found: set[Effect] = set()
         for context in trials:
-            found.add(self._decided(context).effect)
+            found.add(self.effect(context))
             if found >= upper:
                 break
         # what was not found may still be there
         return frozenset(found) if complete else upper
+
+    def effect(self, context: Context) -> Effect:
+        """Return the word of `decide` alone."""
+        own = self._decided(context).effect
+        if self._bounds is None:
+            return own
+        return max(own, self._bounds.effect(context), key=_STRICTNESS.__getitem__)
+
+
+def bounded(verdict: Verdict, bounds: Verdict) -> Verdict:
+    """Return what both say together: the stricter word, with the duties of both."""
+    either = (verdict.constant, bounds.constant)
+    constant = None
+    if None not in either or Effect.FORBID in (each.effect for each in either if each is not None):
+        constant = reduce(_stricter, (each for each in either if each is not None))
+    return replace(verdict, constant=constant, _known={}, _bounds=bounds)
+
+
+def _stricter(one: Decision, other: Decision) -> Decision:
+    effect = max(one.effect, other.effect, key=_STRICTNESS.__getitem__)
+    said = [each for each in (one, other) if each.effect is effect]
+    reasons = sorted((reason for each in said for reason in each.reasons), key=_position)
+    duties = () if effect is Effect.FORBID else _merged((*one.duties, *other.duties))
+    return Decision(effect=effect, reasons=tuple(reasons), duties=duties)
 
 
 def verdict_of(speaking: Sequence[Maybe], resource: Resource, limits: PolicyLimits) -> Verdict:

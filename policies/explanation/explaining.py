@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from policies.evaluation import PolicySet
-from policies.explanation.nearest import NearMiss, nearest_permit
+from policies.explanation.nearest import NearMiss, nearest_permit, permits
 from policies.model import Decision, Effect, Reason, Request
 
 __all__ = ["Explanation", "explain"]
@@ -33,7 +33,7 @@ class Explanation:
 
     @property
     def nearest(self) -> NearMiss | None:
-        """The permit that lacked least, if there was no permit. Looks at every rule: it takes time."""
+        """The permit that lacked least, if there was no permit."""
         return None if self._permitted else nearest_permit(self._policy_set, self.request)
 
     def to_text(self) -> str:
@@ -107,7 +107,10 @@ def explain(policy_set: PolicySet, request: Request) -> Explanation:
     verdict = policy_set.verdict(request.principal, request.action, request.resource)
     decision = verdict.decide(request.context)
     spoken = verdict.spoken(request.context)
-    permitted = any(reason.effect is Effect.PERMIT for reason in spoken)
+    if policy_set.bounds is None:
+        permitted = any(reason.effect is Effect.PERMIT for reason in spoken)
+    else:
+        permitted = all(permits(layer, request) for layer in policy_set.layers)
     return Explanation(
         request=request,
         decision=decision,

@@ -1,75 +1,32 @@
-"""Which permit lacked least, and what. Shows the types of arguments, never their values."""
+"""Which permit lacked least, and what. Knows each permit's condition compiled, once for a set."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
 
-from policies.evaluation import (
-    MISSING,
-    PolicySet,
-    compile_condition,
-    depth_fits,
-    kind_fits,
-    look_up,
-    tests_of,
-    type_name,
-    who_fits,
-)
-from policies.explanation.words import check_words, fact_words, operand_words
-from policies.limits import PolicyLimits
+from policies.evaluation import PolicySet, depth_fits, kind_fits, who_fits
+from policies.explanation.failing import FailedTest, Failing
 from policies.model import (
-    AllOf,
-    AnyOf,
-    Argument,
-    Condition,
     Effect,
-    Elements,
-    Fact,
-    Left,
-    Not,
-    Operand,
+    Operation,
+    Principal,
     Reason,
     Request,
+    Resource,
     Rule,
     Target,
-    Test,
-    UriPart,
     Who,
 )
-from policies.patterns import matcher_of, uri_parts
+from policies.patterns import matcher_of
 
-__all__ = ["FailedTest", "NearMiss", "nearest_permit"]
+__all__ = ["FailedTest", "NearMiss", "nearest_permit", "permits"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedTest:
-    """One test of a condition that kept a permit from speaking.
-
-    `operand` is what it looks at (`arg(/path)`, or a whole fact like `after untrusted`). `actual` is
-    the type of the value, or `missing`; empty where there is no single one. `errored` if the test
-    had no value. `negated` if it stands under `not` or `unless`, so that it would have had to be
-    false.
-    """
-
-    operand: str
-    operator: str
-    expected: str
-    actual: str
-    errored: bool
-    negated: bool
-
-    def __str__(self) -> str:
-        wanted = " ".join(filter(None, (self.operand, self.operator, self.expected)))
-        verb = "must not hold" if self.negated else "must hold"
-        why = (
-            "it has no value" if self.errored else "it does not" if not self.negated else "it does"
-        )
-        actual = f" (the {_NOUNS.get(self.operand[:3], 'argument')} is {self.actual})"
-        return f"{wanted} {verb}, and {why}{actual if self.actual else ''}"
-
-
-_NOUNS = {"bud": "budget", "uri": "part"}
+_ELSEWHERE: Final = 4
+"""What weighs least of all that makes a rule one about another thing."""
+_OTHER_SERVER: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,34 +43,126 @@ class NearMiss:
 
 
 def nearest_permit(policy_set: PolicySet, request: Request) -> NearMiss | None:
-    """Return the permit that lacked least; None if there are no permits at all."""
-    best: tuple[tuple[int, int, str, int, int], NearMiss] | None = None
-    for rule in policy_set.rules:
-        if rule.effect is not Effect.PERMIT:
-            continue
-        lacks = _lacks(rule, request)
-        weight = sum(each for each, _ in lacks)
-        if best is not None and weight > best[0][0]:
-            continue
-        failed: tuple[FailedTest, ...] = ()
-        if rule.condition is not None:
-            failed = tuple(_failed(rule, rule.condition, request, policy_set.limits))
-        reason = Reason(rule=rule.id, place=rule.place, effect=Effect.PERMIT, word=rule.word)
-        miss = NearMiss(
-            rule=reason,
-            lacks=tuple(lack for _, lack in lacks),
-            failed=failed,
-            about_this=all(each < _ELSEWHERE for each, _ in lacks),
+    """Return the permit that lacked least; None if there are no permits at all.
+
+    Permits about this very thing come first: of them the one that is for somebody most like who
+    asks, and then the one of which fewest tests fail. Where there is none, it is the one that
+    differs least, its tests left aside. Among equals the first by file and line is taken. Of a set
+    that is bounded by another, the layer that does not permit the request is looked at.
+    """
+    layer = policy_set
+    if policy_set.bounds is not None:
+        layers = policy_set.layers
+        layer = next((each for each in layers if not permits(each, request)), policy_set)
+    known = _KNOWN.get(layer)
+    if known is None:
+        known = _KNOWN[layer] = _Permits(layer)
+    return known.nearest(layer, request)
+
+
+def permits(layer: PolicySet, request: Request) -> bool:
+    """Return True if a permit of this set's own speaks, overruled or not."""
+    verdict = layer.own_verdict(request.principal, request.action, request.resource)
+    return any(reason.effect is Effect.PERMIT for reason in verdict.spoken(request.context))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidate:
+    """A permit, and what of it does not fit whatever the arguments are."""
+
+    reason: Reason
+    lacks: tuple[str, ...]
+    failing: Failing | None
+    about_this: bool
+
+    def miss(self, request: Request) -> NearMiss:
+        return NearMiss(
+            rule=self.reason,
+            lacks=self.lacks,
+            failed=() if self.failing is None else self.failing.tests(request),
+            about_this=self.about_this,
         )
-        place = reason.place
-        key = (weight, len(failed), place.path, place.line, place.column)
-        if best is None or key < best[0]:
-            best = (key, miss)
-    return best[1] if best is not None else None
 
 
-_ELSEWHERE = 4
-"""What weighs so much is about another thing."""
+class _Permits:
+    """The permits of one set: each is compiled once, when it is first near to something."""
+
+    def __init__(self, policy_set: PolicySet) -> None:
+        self._limits = policy_set.limits
+        self._rules = _in_order(policy_set.rules)
+        self._failing: dict[str, Failing] = {}
+        self._asked: dict[tuple[Principal, Operation, Resource], tuple[_Candidate, ...]] = {}
+
+    def nearest(self, policy_set: PolicySet, request: Request) -> NearMiss | None:
+        # the set is handed in: what it is the key of must not keep it alive
+        key = (request.principal, request.action, request.resource)
+        found = self._asked.get(key)
+        if found is None:
+            found = self._candidates(policy_set, request)
+            if len(self._asked) >= self._limits.remembered_max:
+                self._asked.clear()
+            self._asked[key] = found
+        if len(found) <= 1:
+            return found[0].miss(request) if found else None
+        return min((each.miss(request) for each in found), key=lambda miss: len(miss.failed))
+
+    def _candidates(self, policy_set: PolicySet, request: Request) -> tuple[_Candidate, ...]:
+        """Return the permits that differ least: all of them if they are about this very thing."""
+        about = _in_order(policy_set.rules_about(request.action, request.resource))
+        if about:
+            least, near = _least(about, request, enough=0)
+            return tuple(self._candidate(rule, request, about_this=True) for rule in near)
+        server = request.resource.server
+        here = [rule for rule in self._rules if _names(rule, server)]
+        least, near = _least(here, request, enough=_ELSEWHERE)
+        if least >= _OTHER_SERVER:
+            _, near = _least(self._rules, request, enough=_ELSEWHERE)
+        return tuple(self._candidate(rule, request, about_this=False) for rule in near[:1])
+
+    def _candidate(self, rule: Rule, request: Request, *, about_this: bool) -> _Candidate:
+        failing = self._failing.get(rule.id)
+        if failing is None and rule.condition is not None:
+            failing = self._failing[rule.id] = Failing(rule, rule.condition, self._limits)
+        return _Candidate(
+            reason=Reason(rule=rule.id, place=rule.place, effect=Effect.PERMIT, word=rule.word),
+            lacks=tuple(lack for _, lack in _lacks(rule, request)),
+            failing=failing,
+            about_this=about_this,
+        )
+
+
+_KNOWN: Final[WeakKeyDictionary[PolicySet, _Permits]] = WeakKeyDictionary()
+"""What was made of each set that lives. It only remembers: a set made anew is looked at anew."""
+
+
+def _in_order(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    permitting = (rule for rule in rules if rule.effect is Effect.PERMIT)
+    return tuple(sorted(permitting, key=_position))
+
+
+def _position(rule: Rule) -> tuple[str, int, int]:
+    return rule.place.path, rule.place.line, rule.place.column
+
+
+def _names(rule: Rule, server: str) -> bool:
+    return any(target.servers is None or server in target.servers for target in rule.targets)
+
+
+def _least(rules: Iterable[Rule], request: Request, *, enough: int) -> tuple[float, list[Rule]]:
+    """Return the least weight of what does not fit, and the rules of that weight, the first first.
+
+    Where nothing weighs less than `enough`, the first such rule ends the search.
+    """
+    least, near = float("inf"), list[Rule]()
+    for rule in rules:
+        weight = sum(each for each, _ in _lacks(rule, request))
+        if weight < least:
+            least, near = weight, [rule]
+            if 0 < enough >= least:
+                break
+        elif weight == least:
+            near.append(rule)
+    return least, near
 
 
 def _lacks(rule: Rule, request: Request) -> tuple[tuple[int, str], ...]:
@@ -161,80 +210,3 @@ def _who_lacks(who: Who, request: Request) -> list[tuple[int, str]]:
         if fits is not None and not fits(principal):
             found.append((2, f"it is {words}"))
     return found
-
-
-def _failed(
-    rule: Rule,
-    condition: Condition,
-    request: Request,
-    limits: PolicyLimits,
-    *,
-    negated: bool = False,
-) -> list[FailedTest]:
-    """Return the tests because of which a condition is not what it must be."""
-    parts = _uri_parts(rule, request)
-    answer = compile_condition(condition, limits)(request.context, request.resource, parts)
-    if answer is (not negated):
-        return []
-    match condition:
-        case Not():
-            return _failed(rule, condition.part, request, limits, negated=not negated)
-        case AllOf() | AnyOf():
-            return [
-                test
-                for part in condition.parts
-                for test in _failed(rule, part, request, limits, negated=negated)
-            ]
-        case _:
-            return [
-                _failed_test(test, request, parts, errored=answer is None, negated=negated)
-                for test in tests_of(condition)
-            ]
-
-
-def _uri_parts(rule: Rule, request: Request) -> Mapping[str, str]:
-    for target in rule.targets:
-        found = uri_parts(target.names, request.resource.name)
-        if found:
-            return found
-    return {}
-
-
-def _failed_test(
-    test: Test | Fact,
-    request: Request,
-    parts: Mapping[str, str],
-    *,
-    errored: bool,
-    negated: bool,
-) -> FailedTest:
-    if not isinstance(test, Test):
-        return FailedTest(
-            operand=fact_words(test),
-            operator="",
-            expected="",
-            actual="",
-            errored=errored,
-            negated=negated,
-        )
-    operator, expected = check_words(test.check)
-    return FailedTest(
-        operand=operand_words(test.operand),
-        operator=operator,
-        expected=expected,
-        actual=_actual(test.operand, request, parts),
-        errored=errored,
-        negated=negated,
-    )
-
-
-def _actual(operand: Operand, request: Request, parts: Mapping[str, str]) -> str:
-    match operand:
-        case Argument(pointer=pointer) | Elements(pointer=pointer):
-            return type_name(look_up(request.context.arguments, pointer.keys))
-        case Left(metered=metered):
-            return type_name(request.context.left.get(metered.value, MISSING))
-        case UriPart(name=name):
-            return type_name(parts.get(name, MISSING))
-        case _:
-            return ""

@@ -1,7 +1,8 @@
-"""Breaks each check of the road, and authority in every small way; says which break no test notices.
+"""Breaks each check of the road, and what decides in every small way; says which break no test notices.
 
     python -m tests.mutation.run checks [--only PATH] [--share K/N]   each check, removed and inverted
     python -m tests.mutation.run authority [--share K/N]              any slip in orchestrator.authority
+    python -m tests.mutation.run policies [--share K/N]               any slip in policies.evaluation
 
 Works on a copy; the tree itself is never written to. Exit code 1 if a broken check went unnoticed,
 or more than 5 % of the slips.
@@ -23,7 +24,7 @@ from typing import Final
 from tests.mutation.allowed import ALLOWED
 from tests.mutation.mutants import Mutant, broken_checks, general
 from tests.mutation.sandbox import LOG, run_tests, settle_in
-from tests.mutation.targets import AUTHORITY, CHECKED, Target
+from tests.mutation.targets import AUTHORITY, CHECKED, EVALUATION, Target
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COPIED: Final = ("orchestrator", "mcp_client", "policies", "tests", "docs", "examples", "editors")
@@ -33,6 +34,7 @@ SECONDS_MAX: Final = 240
 KINDS: Final[dict[str, tuple[tuple[Target, ...], Callable[[str], Iterator[Mutant]], float]]] = {
     "checks": (CHECKED, broken_checks, 1.0),
     "authority": (AUTHORITY, general, NOTICED_MIN),
+    "policies": (EVALUATION, general, NOTICED_MIN),
 }
 PRELOADED: Final = (
     "anyio._backends._asyncio",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["AUTHORITY", "CHECKED", "Target"]
+__all__ = ["AUTHORITY", "CHECKED", "EVALUATION", "Target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,4 +58,23 @@ CHECKED: Final = (
     Target("mcp_client/transports/streamable_http/*.py", _STREAM_TESTS),
     Target("mcp_client/net/http/connection.py", _HTTP_TESTS),
     Target("mcp_client/net/http/dialing.py", _HTTP_TESTS),
+)
+EVALUATION: Final = (
+    Target(
+        "policies/evaluation/*.py",
+        (
+            ("tests/policies/test_agreement.py", "tests/policies/test_listing.py"),
+            ("tests/policies/test_decisions.py", "tests/policies/test_language.py"),
+            ("tests/policies/test_bounds.py", "tests/policies/test_validation.py"),
+            tuple(
+                f"tests/policies/test_laws.py::test_{name}"
+                for name in (
+                    "visible_is_what_some_arguments_can_reach",
+                    "a_verdict_decides_as_the_set_does",
+                    "order_and_repetition_change_nothing",
+                    "the_digest_depends_on_what_is_written_and_not_on_order",
+                )
+            ),
+        ),
+    ),
 )
