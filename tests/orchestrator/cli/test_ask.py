@@ -104,6 +104,36 @@ def test_a_profiles_server_is_used_as_a_profiles_policy_says(
     assert ended.json["sources"] == ["files/read_file"]
 
 
+def test_a_projects_permit_never_widens_what_a_profile_says(
+    remit: Remit, project: Path, home: Path
+):
+    config = home / "config"
+    (config / "own.policy").write_text('policy own v1 { permit "mine" call on remit/* }\n')
+    (config / "config.toml").write_text('policy = ["own.policy"]\n')
+    Path("project.policy").write_text(READS)
+    Path("remit.toml").write_text('policy = ["project.policy"]\n')
+    words = approved("remit.toml", "project.policy")
+
+    narrow = asked(remit, "reads", "--json", *words)
+    (config / "own.policy").write_text(READS.replace("reading", "mine"))
+    wide = asked(remit, "reads", "--json", *words)
+
+    assert "no: " in json.dumps(narrow.json["result"])
+    assert cast("dict[str, str]", wide.json["result"])["value"] == "the note"
+
+
+def test_a_projects_forbid_narrows_what_a_profile_permits(remit: Remit, project: Path, home: Path):
+    config = home / "config"
+    (config / "own.policy").write_text(READS)
+    (config / "config.toml").write_text('policy = ["own.policy"]\n')
+    Path("project.policy").write_text('policy less v1 { permit "seen" call on remit/* }\n')
+    Path("remit.toml").write_text('policy = ["project.policy"]\n')
+
+    ended = asked(remit, "reads", "--json", *approved("remit.toml", "project.policy"))
+
+    assert "no: " in json.dumps(ended.json["result"])
+
+
 @pytest.mark.requirement("S-12")
 @pytest.mark.requirement("S-48")
 def test_where_nobody_can_be_asked_it_says_what_was_wanted_and_waits_for_nobody(
