@@ -35,6 +35,7 @@ _STRONGEST_FIRST: Final = (Effect.FORBID, Effect.ASK, Effect.PERMIT)
 _STRICTNESS: Final = {effect: -at for at, effect in enumerate(_STRONGEST_FIRST)}
 _Stage: TypeAlias = tuple[tuple[Maybe, ...], Decision | None]
 """What may speak, and what speaks anyway."""
+_NO_DUTIES: Final[_Stage] = ((), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,13 +99,14 @@ class Verdict:
         """Return the decision in this context; the same as the set's own `decide`. Never raises."""
         if self.constant is not None:
             return self.constant
-        own = self._own(context)
-        return own if self._bounds is None else _stricter(own, self._bounds.decide(context))
-
-    def _own(self, context: Context) -> Decision:
         decision = self._decided(context)
-        if decision.effect is Effect.FORBID:
-            return decision
+        if decision.effect is not Effect.FORBID and self._duties != _NO_DUTIES:
+            decision = self._burdened(decision, context)
+        return (
+            decision if self._bounds is None else _stricter(decision, self._bounds.decide(context))
+        )
+
+    def _burdened(self, decision: Decision, context: Context) -> Decision:
         maybes, certain = self._duties
         duties = certain.duties if certain is not None else ()
         for maybe in maybes:
