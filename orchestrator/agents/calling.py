@@ -46,6 +46,7 @@ class Caller:
         parallel_max: int,
     ) -> None:
         self.calls = 0
+        self._begun = 0
         self.denied = 0
         self.refused = 0
         self.failed = 0
@@ -100,7 +101,9 @@ class Caller:
 
     async def _make_one(self, call: Call) -> CallResult:
         server, tool = _shown(call)
-        self._emit(CallStarted(agent=self._view.agent, server=server, tool=tool))
+        self._begun += 1
+        number = self._begun
+        self._emit(CallStarted(agent=self._view.agent, server=server, tool=tool, number=number))
         started = self._clock.now()
         result = CallResult(call=call, error=_interrupted(server))
         try:
@@ -108,10 +111,10 @@ class Caller:
         except (AuthorityError, CallFailedError) as error:
             result = CallResult(call=call, error=error)
         finally:
-            self._count(result, max(0.0, self._clock.now() - started))
+            self._count(result, max(0.0, self._clock.now() - started), number)
         return result
 
-    def _count(self, result: CallResult, seconds: float) -> None:
+    def _count(self, result: CallResult, seconds: float, number: int = 0) -> None:
         outcome = outcome_of(result)
         self.calls += 1
         self.denied += outcome is CallOutcome.DENIED
@@ -140,6 +143,7 @@ class Caller:
                 bytes_sent=refusal.bytes_sent if refusal is not None else 0,
                 message=error.message if error is not None else "",
                 call=content.origin.call if content is not None else None,
+                number=number,
             )
         )
 

@@ -50,16 +50,20 @@ class AgentNoted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallStarted:
-    """A call was handed to the broker."""
+    """A call was handed to the broker. `number` counts the calls of one run of the agent from 1."""
 
     agent: AgentId
     server: str
     tool: str
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnded:
-    """A call is over. `reason`, `rule` and `bytes_sent` are set where it was denied or refused."""
+    """A call is over. `reason`, `rule` and `bytes_sent` are set where it was denied or refused.
+
+    `number` is that of its start; 0 where it was refused before it began.
+    """
 
     agent: AgentId
     server: str
@@ -72,6 +76,7 @@ class CallEnded:
     bytes_sent: int = 0
     message: str = ""
     call: CallId | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

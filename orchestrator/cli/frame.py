@@ -29,6 +29,9 @@ COMMANDS: Final = {
     "gateway": LazyCommand(
         "orchestrator.cli.gateway:gateway", "Serve an agent's snapshot to any MCP host."
     ),
+    "acp": LazyCommand(
+        "orchestrator.cli.acp:acp", "Serve an editor: the Agent Client Protocol on stdio."
+    ),
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
     "mcp": LazyCommand(

@@ -25,6 +25,7 @@ from orchestrator.telemetry.setup import installed_telemetry
 __all__ = [
     "Asking",
     "check_offers",
+    "forget_records",
     "labels_of",
     "new_log",
     "new_run",
@@ -47,8 +48,14 @@ class Asking:
     ) -> None:
         self.logs_in = logs_in
         self._store = store
+        self._project = project
+        self._approve = approve
         self._book = store.book(project, approve)
         self._confirm = confirm
+
+    def asked_by(self, confirm: consent.Confirm) -> Asking:
+        """Return one that asks somebody else, for the same project and with the same options."""
+        return Asking(self._store, self._project, self._approve, confirm, logs_in=self.logs_in)
 
     def refuse_unused(self, names: Collection[str]) -> None:
         """Raise ConfigError for an approval that names none of these."""
@@ -74,6 +81,15 @@ def records_of(paths: StatePaths, project: Path, name: str | None) -> AgentRecor
     if name is None:
         return MemoryRecords()
     return SqliteRecords(paths.records, session=f"{project.resolve()}\0{name}")
+
+
+def forget_records(paths: StatePaths, project: Path, name: str) -> None:
+    """Remove what is kept of a name in a project. Raises ConfigError if the file cannot be used."""
+    records = SqliteRecords(paths.records, session=f"{project.resolve()}\0{name}")
+    try:
+        records.forget()
+    finally:
+        records.close()
 
 
 def session_ports(

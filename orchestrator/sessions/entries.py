@@ -160,9 +160,12 @@ def refuse_isolation(entry: ServerEntry) -> None:
         )
 
 
-def merge_servers(profile: ServersFile, project: ServersFile) -> ServersFile:
+def merge_servers(
+    profile: ServersFile, project: ServersFile, *, owner: str = "profile"
+) -> ServersFile:
     """Return the entries of both. A project never shadows a label of the profile, and it is said.
 
+    `owner` says whose the first ones are.
     Labels that differ only in case are one to a person, so they are one here.
     """
     taken = {entry.name.casefold(): entry for entry in profile.entries}
@@ -175,7 +178,7 @@ def merge_servers(profile: ServersFile, project: ServersFile) -> ServersFile:
             continue
         shadowed.append(
             ConfigWarning(
-                f"the project's server {entry.name} is left out: the profile has that name",
+                f"the project's server {entry.name} is left out: the {owner} has that name",
                 entry.where,
                 f"rename it here, or remove {other.where}",
             )

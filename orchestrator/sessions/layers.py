@@ -46,14 +46,18 @@ def configured_servers(
     allow_variables: Collection[str] = (),
     out: str = "",
     with_project: bool = True,
+    folder: Path | None = None,
+    handed: ServersFile | None = None,
 ) -> ConfiguredServers:
     """Read the profile's servers file and the project's.
 
-    `servers` is the project's file; None takes the one of the project we stand in, if it has one.
-    Without `with_project` only the profile's is read.
+    `servers` is the project's file; None takes the one of the project that `folder` is in, by
+    default the one that we stand in, if it has one. Without `with_project` only the profile's is
+    read. `handed` are entries that an editor hands over: they stand in the profile's place, and
+    nothing of the profile is there (S-20).
     Raises ConfigError for a file that cannot be read, or an approval that is none.
     """
-    named = servers or project_of(Path.cwd() / SERVERS_FILE) / SERVERS_FILE
+    named = servers or project_of((folder or Path.cwd()) / SERVERS_FILE) / SERVERS_FILE
     project = project_of(named).resolve()
     present = named if with_project and (servers is not None or named.exists()) else None
     profile = paths.config / "mcp.json"
@@ -71,11 +75,13 @@ def configured_servers(
         )
         return load_servers(path, source)
 
+    theirs = load(present, Origin.PROJECT)
+    if handed is not None:
+        merged = merge_servers(handed, theirs, owner="editor")
+    else:
+        merged = merge_servers(load(profile if profile.exists() else None, Origin.PROFILE), theirs)
     return ConfiguredServers(
-        file=merge_servers(
-            load(profile if profile.exists() else None, Origin.PROFILE),
-            load(present, Origin.PROJECT),
-        ),
+        file=merged,
         project=project,
         project_file=present,
         book=ApprovalStore(paths.approvals).book(project, approve),

@@ -194,6 +194,15 @@ class SqliteRecords:
                 (self._session, path, record.number - TASKS_MAX),
             )
 
+    def forget(self) -> None:
+        """Remove all that is kept of this session."""
+        with self._telling():
+            for table in ("agents", "tasks"):
+                self._db.execute(
+                    f"DELETE FROM {table} WHERE session = ?",  # noqa: S608 - ours
+                    (self._session,),
+                )
+
     def _agent(self, row: tuple[str, str, int, str]) -> AgentRecord:
         path, state, incarnation, detail = row
         return AgentRecord(

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from mcp_client.auth.settings import AuthorizationStep
 from orchestrator.agents.budget import Budget
@@ -47,6 +47,7 @@ from orchestrator.sessions.entries import (
     EntryState,
     Isolation,
     ServerEntry,
+    ServersFile,
     server_item,
 )
 from orchestrator.sessions.layers import configured_servers
@@ -55,6 +56,7 @@ from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.policing import PolicyFiles, read_policies
 from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.projects import output_folder
+from orchestrator.sessions.records import AgentRecords
 from orchestrator.sessions.settings import (
     PROFILE_FILE,
     PROJECT_FILE,
@@ -91,6 +93,8 @@ class StandingRequest:
         approve: `NAME@DIGEST`, for this session.
         allow_variables: variables that the project's servers file may use.
         record: the name under which the conversation is kept and found again; None keeps none.
+        folder: where we stand; None takes the process's own folder.
+        handed: servers that an editor hands over, in place of all of the profile's.
     """
 
     servers: Path | None = None
@@ -102,6 +106,8 @@ class StandingRequest:
     approve: Collection[str] = ()
     allow_variables: Collection[str] = ()
     record: str | None = None
+    folder: Path | None = None
+    handed: ServersFile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +121,10 @@ class Standing:
         run: the name of its record.
         audit: the record's file.
         notices: what was left out, and why.
+        records: where its agents' tasks are kept.
+        show: has what servers say of their tools shown to a person now, where it was left out
+            before; makes it grantable to agents that are made after it, and returns what still is
+            left out.
     """
 
     session: ParentSession
@@ -123,6 +133,8 @@ class Standing:
     run: RunId
     audit: Path
     notices: tuple[Notice, ...]
+    records: AgentRecords
+    show: Callable[[Confirm], Awaitable[Sequence[Notice]]]
 
 
 def standing_settings(
@@ -160,12 +172,12 @@ async def open_standing(
     run = new_run(clock)
     preparing = _Preparing(request, paths, run, environ=environ, home=home, confirm=confirm)
     await preparing.settle()
-    limits = OrchestratorLimits()
-    own = paths.new_run(run)
+    limits, own = OrchestratorLimits(), paths.new_run(run)
     digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
+    records = records_of(paths, preparing.project, request.record)
     with new_log(own.audit, paths, run, clock) as log:
         session = ParentSession(
-            records=records_of(paths, preparing.project, request.record),
+            records=records,
             own_tools=True,
             skills=preparing.definitions.skills,
             servers=preparing.entries,
@@ -177,7 +189,8 @@ async def open_standing(
         )
         session.definitions = preparing.definitions
         keeper = PinKeeper(paths.pins, limits=limits)
-        async with _running(session, preparing, log, keeper):
+        admit = partial(admit_servers, session, pins=keeper, audit=log)
+        async with _running(session, preparing, log, admit):
             yield Standing(
                 session=session,
                 settings=preparing.settings,
@@ -185,12 +198,14 @@ async def open_standing(
                 run=run,
                 audit=own.audit,
                 notices=tuple(preparing.notices),
+                records=records,
+                show=partial(preparing.show, admit),
             )
 
 
 @asynccontextmanager
 async def _running(
-    session: ParentSession, preparing: _Preparing, log: AuditSink, keeper: PinKeeper
+    session: ParentSession, preparing: _Preparing, log: AuditSink, admit: _Admit
 ) -> AsyncGenerator[None]:
     """Connect the servers, have what they offer shown, and record how it all ended."""
     labels = labels_of(preparing.entries)
@@ -201,14 +216,22 @@ async def _running(
             async with session.running():
                 preparing.notices += _failed(session)
                 preparing.check(session)
-                settle = preparing.asking.settle
-                await preparing.admit(
-                    partial(admit_servers, session, pins=keeper, settle=settle, audit=log)
-                )
+                await preparing.admit(partial(admit, settle=preparing.asking.settle))
                 yield
         status = "ok"
     finally:
         log.append("run_ended", {"status": status})
+
+
+class _Admit(Protocol):
+    """`admit_servers` with all but who settles the questions."""
+
+    def __call__(
+        self,
+        entries: Sequence[ServerEntry],
+        *,
+        settle: Callable[[Sequence[Item]], Awaitable[None]],
+    ) -> Awaitable[None]: ...
 
 
 class _Preparing:
@@ -238,7 +261,10 @@ class _Preparing:
             allow_variables=request.allow_variables,
             out=str(out),
             with_project=request.with_project,
+            folder=request.folder,
+            handed=request.handed,
         )
+        self._waiting: Sequence[ServerEntry] = ()
         self.project = found.project
         self._mine, self._theirs = standing_settings(
             paths, found.project, with_project=request.with_project
@@ -269,7 +295,7 @@ class _Preparing:
         name = self.settings.model
         if not name:
             return None
-        return choose_model(name, folder=Path.cwd(), project=self.project)
+        return choose_model(name, folder=self._request.folder or Path.cwd(), project=self.project)
 
     def load_model(self) -> Model | None:
         """Return who answers; by now a recipe is approved, or left out."""
@@ -364,6 +390,8 @@ class _Preparing:
             lost = "UNKNOWN-SERVER" in error.code
             if not lost and (where is None or not where.path.startswith(own)):
                 raise
+            if lost and self._request.handed is not None:
+                return  # the person's rules are for their own servers too, which are not here
             self.notices.append(Notice("policy", "warning", error.message, error.fix))
 
     async def admit(self, admit: Callable[[Sequence[ServerEntry]], Awaitable[None]]) -> None:
@@ -371,11 +399,28 @@ class _Preparing:
         if not self._request.leave_out:
             await admit(self.entries)
             return
-        for entry in self.entries:
+        self._waiting = self.entries
+        self.notices += await self.admit_rest(admit)
+
+    async def show(self, admit: _Admit, confirm: Confirm) -> Sequence[Notice]:
+        """Have what is not admitted yet shown to a person, and return what still is not."""
+        asking = self.asking.asked_by(confirm)
+        return await self.admit_rest(partial(admit, settle=asking.settle))
+
+    async def admit_rest(
+        self, admit: Callable[[Sequence[ServerEntry]], Awaitable[None]]
+    ) -> Sequence[Notice]:
+        """Admit each server that is not admitted yet; tell of those that still are not."""
+        pending: list[Notice] = []
+        waiting: list[ServerEntry] = []
+        for entry in self._waiting:
             try:
                 await admit([entry])
             except PendingApprovalError as error:
-                self.notices.append(Notice(entry.name, "pending", error.message, error.fix))
+                waiting.append(entry)
+                pending.append(Notice(entry.name, "pending", error.message, error.fix))
+        self._waiting = tuple(waiting)
+        return pending
 
 
 def _failed(session: ParentSession) -> list[Notice]:

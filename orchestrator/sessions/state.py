@@ -184,6 +184,11 @@ class StatePaths:
         return self.state / "sessions.db"
 
     @property
+    def conversations(self) -> Path:
+        """Which conversations there are to go on with."""
+        return self.state / "conversations.db"
+
+    @property
     def runs(self) -> Path:
         """The folders of the runs."""
         return self.state / "runs"

@@ -1,0 +1,97 @@
+"""`remit acp`: an editor on stdin and stdout has agents at work. Prints nothing but frames."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import click
+
+from orchestrator.core.errors import ConfigError
+
+__all__ = ["acp"]
+
+
+@click.command(short_help="Serve an editor: the Agent Client Protocol on stdio.")
+@click.option("--model", default="", metavar="PROVIDER:NAME", help="Who answers.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Policy files in place of those that are set. May be given several times.",
+)
+@click.option(
+    "--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for these sessions."
+)
+@click.option(
+    "--allow-variable",
+    "allow_variables",
+    multiple=True,
+    metavar="NAME",
+    help="Let the project's servers file use this environment variable.",
+)
+@click.option("--no-project", is_flag=True, help="Look at nothing that comes with a project.")
+def acp(
+    model: str,
+    policies: tuple[Path, ...],
+    approve: tuple[str, ...],
+    allow_variables: tuple[str, ...],
+    no_project: bool,
+) -> None:
+    """Serve an editor with the Agent Client Protocol, until it closes stdin.
+
+    An editor starts this; see docs/how-to/use-from-an-editor.md.
+    """
+    import os
+
+    import anyio
+
+    from mcp_client.transports.stdio import harden_process
+    from orchestrator.sessions.conversations import Conversations
+    from orchestrator.sessions.standing import StandingRequest
+    from orchestrator.sessions.state import StatePaths
+    from orchestrator.surfaces.acp.limits import AcpLimits
+    from orchestrator.surfaces.acp.place import place_for
+    from orchestrator.surfaces.acp.serving import serve
+    from orchestrator.surfaces.acp.stdio import private_stdout
+
+    if os.isatty(0):
+        raise ConfigError(
+            "this is for an editor to start: it speaks a protocol on stdin and stdout",
+            code="E-ACP-TERMINAL",
+            fix="see docs/how-to/use-from-an-editor.md, or use remit ask",
+        )
+    harden_process()
+    request = StandingRequest(
+        policies=tuple(path.absolute() for path in policies),
+        model=model,
+        with_project=not no_project,
+        leave_out=True,
+        approve=approve,
+        allow_variables=allow_variables,
+    )
+    paths = StatePaths.from_environment(os.environ)
+    paths.prepare()
+    limits = AcpLimits()
+    kept = Conversations(paths.conversations, kept_max=limits.sessions_kept_max)
+    try:
+        with private_stdout() as writes:
+            place = place_for(
+                request, paths, kept, environ=os.environ, home=Path.home(), version=_version()
+            )
+
+            async def run() -> None:
+                await serve(place, reads=0, writes=writes, limits=limits)
+
+            anyio.run(run)
+    finally:
+        kept.close()
+
+
+def _version() -> str:
+    try:
+        return version("remit")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,221 @@
+"""What agents ask a person, asked in the editor: calls, questions, and what servers say of their tools.
+
+No answer is a no: an editor that fails, cancels or answers something else has not allowed anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from mcp_client.protocol.jsonrpc import as_object
+from orchestrator.core.display import safe_line, whole_text
+from orchestrator.core.errors import ConfigError
+from orchestrator.core.ports import ApprovalRequest
+from orchestrator.sessions.approvals import Item
+from orchestrator.sessions.asks import Ask, AskKind
+from orchestrator.sessions.family import PARENT
+from orchestrator.surfaces.acp.editor import Editor
+from orchestrator.surfaces.acp.errors import RequestError
+from orchestrator.surfaces.acp.limits import AcpLimits
+from orchestrator.surfaces.acp.turn import SUBAGENT_META
+from orchestrator.surfaces.acp.updates import content
+
+__all__ = ["Asking"]
+
+_ONCE: Final = "allow_once"
+_ALWAYS: Final = "allow_always"
+_NO: Final = "reject_once"
+_NEVER: Final = "reject_always"
+_CALL_OPTIONS: Final = (
+    {"optionId": _ONCE, "name": "Allow this call", "kind": _ONCE},
+    {"optionId": _ALWAYS, "name": "Allow this tool for this session", "kind": _ALWAYS},
+    {"optionId": _NO, "name": "Reject this call", "kind": _NO},
+    {"optionId": _NEVER, "name": "Reject this tool for this session", "kind": _NEVER},
+)
+_TOOLS_OPTIONS: Final = (
+    {"optionId": _ALWAYS, "name": "Allow these tools, until they change", "kind": _ALWAYS},
+    {"optionId": _NO, "name": "Leave them out of this session", "kind": _NO},
+)
+_Refusal = tuple[str, object, str]
+"""Whose calls of what are refused, asked about by which rule."""
+
+
+class Asking:
+    """The questions of one session. `attended` says whether anybody is to be asked now.
+
+    `tool_call` returns the id of the tool call that a question is about.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        editor: Editor,
+        limits: AcpLimits,
+        *,
+        attended: Callable[[], bool],
+        tool_call: Callable[[ApprovalRequest], str],
+    ) -> None:
+        self._session = session
+        self._editor = editor
+        self._limits = limits
+        self._attended = attended
+        self._tool_call = tool_call
+        self._refused: set[_Refusal] = set()
+
+    async def answer(self, ask: Ask, group: TaskGroup) -> None:
+        """Have an ask answered in a task of its own: many may be open at the same time."""
+        if not self._attended() or _key(ask) in self._refused:
+            await _settle(ask, _NO)
+            return
+        group.start_soon(self._answer, ask)
+
+    async def _answer(self, ask: Ask) -> None:
+        """Ask, and settle it; where nobody waits any more, the question is taken back."""
+        async with anyio.create_task_group() as group:
+
+            async def until_over() -> None:
+                await ask.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(until_over)
+            if ask.kind is AskKind.QUESTION:
+                await self._question(ask)
+            else:
+                await self._approval(ask)
+            group.cancel_scope.cancel()
+
+    async def _approval(self, ask: Ask) -> None:
+        request = ask.request
+        if request is None:
+            await _settle(ask, _NO)
+            return
+        tool_call: dict[str, object] = {
+            "toolCallId": self._tool_call(request),
+            "title": _title(request),
+            "kind": "other",
+            "status": "pending",
+            "rawInput": dict(request.arguments),
+            "content": [
+                {
+                    "type": "content",
+                    "content": content(
+                        f"{safe_line(request.agent, reveal=True)} wants to call "
+                        f"{safe_line(str(request.ref), reveal=True)}\n"
+                        f"asked by rule {safe_line(request.rule, reveal=True)}"
+                    ),
+                }
+            ],
+        }
+        if request.agent != PARENT:
+            tool_call["_meta"] = {SUBAGENT_META: {"path": request.agent}}
+        chosen = await self._permission(tool_call, _CALL_OPTIONS)
+        if chosen == _NEVER and len(self._refused) < self._limits.refusals_max:
+            self._refused.add(_key(ask))
+        await _settle(ask, chosen)
+
+    async def _question(self, ask: Ask) -> None:
+        text = None
+        if self._editor.offer.elicits_forms:
+            text = await self._elicited(ask)
+        if not ask.open:
+            return
+        if text is None:
+            await ask.deny()
+        else:
+            await ask.answer(text)
+
+    async def _elicited(self, ask: Ask) -> str | None:
+        asked = f"{safe_line(ask.agent, reveal=True)} asks: {whole_text(ask.question)}"
+        try:
+            answer = await self._editor.ask(
+                "elicitation/create",
+                {
+                    "sessionId": self._session,
+                    "mode": "form",
+                    "message": asked[: self._limits.chunk_chars_max],
+                    "requestedSchema": {
+                        "type": "object",
+                        "properties": {"answer": {"type": "string", "title": "Answer"}},
+                        "required": ["answer"],
+                    },
+                },
+            )
+        except RequestError:
+            return None
+        filled = as_object(answer.get("content")) or {}
+        text = filled.get("answer")
+        return text if answer.get("action") == "accept" and isinstance(text, str) else None
+
+    async def confirm_tools(self, items: Sequence[Item], tool_call: str) -> bool:
+        """Show what servers say of their tools, all of it; True only if that is allowed."""
+        for item in items:
+            shown = "\n".join(item.shown())
+            if len(shown.encode()) > self._limits.frame_bytes_max // 4:
+                return False  # what cannot be shown whole is not approved
+            chosen = await self._permission(
+                {
+                    "toolCallId": tool_call,
+                    "title": f"Let agents use {safe_line(item.name, reveal=True)}?",
+                    "kind": "other",
+                    "status": "pending",
+                    "content": [{"type": "content", "content": content(shown)}],
+                },
+                _TOOLS_OPTIONS,
+            )
+            if chosen != _ALWAYS:
+                return False
+        return True
+
+    async def _permission(
+        self, tool_call: Mapping[str, object], options: Sequence[Mapping[str, str]]
+    ) -> str:
+        """Return the option that a person chose; that of a no for everything else."""
+        try:
+            answer = await self._editor.ask(
+                "session/request_permission",
+                {
+                    "sessionId": self._session,
+                    "toolCall": dict(tool_call),
+                    "options": [dict(option) for option in options],
+                },
+            )
+        except RequestError:
+            return _NO
+        outcome = as_object(answer.get("outcome")) or {}
+        chosen = outcome.get("optionId")
+        known = [option["optionId"] for option in options]
+        if outcome.get("outcome") != "selected" or chosen not in known:
+            return _NO
+        return str(chosen)
+
+
+def _key(ask: Ask) -> _Refusal:
+    request = ask.request
+    if request is None:
+        return ask.agent, None, ""
+    return request.agent, request.ref, request.rule
+
+
+def _title(request: ApprovalRequest) -> str:
+    name = f"{request.ref.server}/{request.ref.name}"
+    who = "" if request.agent == PARENT else f"{request.agent}: "
+    return safe_line(who + name, reveal=True)
+
+
+async def _settle(ask: Ask, chosen: str) -> None:
+    """Settle an ask, if anybody still waits for it."""
+    if not ask.open:
+        return
+    try:
+        if chosen == _ONCE:
+            await ask.allow_once()
+        elif chosen == _ALWAYS:
+            await ask.allow_for_session()
+        else:
+            await ask.deny()
+    except ConfigError:
+        return  # it ended in the meantime

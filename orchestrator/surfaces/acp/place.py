@@ -1,0 +1,65 @@
+"""Where an editor's sessions are at home: this person's state folder, settings and policies.
+
+Serves nobody; each session is opened under what is approved, pinned and set at that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator.core.ports import ApprovalRequest
+from orchestrator.sessions.assembling import forget_records
+from orchestrator.sessions.conversations import Conversations
+from orchestrator.sessions.layers import SERVERS_FILE
+from orchestrator.sessions.ports import SystemClock
+from orchestrator.sessions.projects import project_of
+from orchestrator.sessions.standing import Standing, StandingRequest, open_standing
+from orchestrator.sessions.state import StatePaths
+from orchestrator.surfaces.acp.agent import Place, SessionPlan
+
+__all__ = ["place_for"]
+
+
+class _EditorsPerson:
+    """A person is there, and is asked in the editor; whatever is not asked there is a no."""
+
+    interactive = True
+
+    async def approve(self, request: ApprovalRequest) -> bool:
+        """Return False: nobody was asked."""
+        return False
+
+
+def place_for(
+    request: StandingRequest,
+    paths: StatePaths,
+    kept: Conversations,
+    *,
+    environ: Mapping[str, str],
+    home: Path,
+    version: str,
+) -> Place:
+    """Return the place whose sessions are opened as `request` says, each in its own folder."""
+
+    def opened(plan: SessionPlan) -> AbstractAsyncContextManager[Standing]:
+        wanted = replace(request, folder=plan.cwd, handed=plan.handed, record=_record(plan.name))
+        return open_standing(
+            wanted, environ=environ, home=home, approver=_EditorsPerson(), on_event=plan.hear
+        )
+
+    return Place(
+        open=opened,
+        kept=kept,
+        project_of=lambda cwd: project_of(cwd / SERVERS_FILE).resolve(),
+        forget=lambda project, name: forget_records(paths, Path(project), _record(name)),
+        home=home,
+        clock=SystemClock(),
+        version=version,
+    )
+
+
+def _record(name: str) -> str:
+    return f"acp/{name}"
