@@ -142,18 +142,25 @@ def _samples(check: Text | PathLike | Host | Network) -> list[str]:
     """Return strings that the check takes, and, where it has one, a string without a value."""
     match check:
         case Text(match=TextMatch.LIKE):
-            return [str(check.text).replace("*", ""), str(check.text).replace("*", "x")]
+            return [str(check.text).replace("*", ""), str(check.text).replace("*", "x"), ""]
         case Text():
-            return [str(check.text), f"{check.text}x", f"x{check.text}"]
+            # the empty string has none of it, whatever "another" string may have
+            return [str(check.text), f"{check.text}x", f"x{check.text}", ""]
         case PathLike():
             plain = str(check.pattern).replace("**/", "").replace("**", "x").replace("*", "x")
-            return [plain, "/x" if not plain.startswith("/") else "x", "x\\"]
+            root = "/" * plain.startswith("/")
+            return [plain, f"{root}y", f"{root}z/z/z", "x" if root else "/x", "x\\"]
         case Host():
             names = [str(host) for host in check.hosts]
             return [*(name.replace("*", "x") for name in names), "https://x@y/", "10.0.0.1"]
         case Network():
             networks = [parse_network(str(network)) for network in check.networks]
-            return [*(str(network.network_address) for network in networks), "192.0.2.1", "::1"]
+            return [
+                *(str(network.network_address) for network in networks),
+                "192.0.2.1",
+                "198.51.100.7",
+                "::1",
+            ]
 
 
 def _between(numbers: set[int | float]) -> list[object]:
