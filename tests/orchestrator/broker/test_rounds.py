@@ -164,7 +164,7 @@ async def test_a_question_that_was_not_declared_ends_the_call() -> None:
     server = Asking(0)
     asks = {
         "resultType": "input_required",
-        "inputRequests": {"name": {"method": "elicitation/create", "params": {"mode": "form"}}},
+        "inputRequests": {"name": {"method": "roots/list"}},
     }
     server.on("tools/call", lambda request: request.answer(asks))
     async with staged(servers=[server], entries=MODERN) as stage:
