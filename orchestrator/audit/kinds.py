@@ -42,6 +42,9 @@ class AuditKind(StrEnum):
     """Another policy holds from here on, besides those before it."""
     POLICY_KEPT = "policy_kept"
     """A policy could not be used; the one before it still holds."""
+    CONTROLLED = "controlled"
+    """Somebody acted on the session from another terminal: what, on whom, from which process. Stands
+    before the act."""
     DECLASSIFIED = "declassified"
     """A person took labels off an agent: which, who, why."""
     DECISION = "decision"

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from orchestrator.cli.options import json_option, print_json, print_text
+from orchestrator.cli.options import (
+    inbox_hint,
+    inbox_option,
+    json_option,
+    print_json,
+    print_text,
+)
 from orchestrator.core.errors import ConfigError, RemitError
 
 if TYPE_CHECKING:
@@ -55,6 +61,7 @@ _PROMPT_BYTES_MAX: Final = 1024 * 1024
 @click.option("--max-usd", type=click.FloatRange(min=0), help="Spend at most so many US dollars.")
 @click.option("--max-calls", type=click.IntRange(min=0), help="Make at most so many calls.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="End after so many seconds.")
+@inbox_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 @click.pass_context
@@ -70,6 +77,7 @@ def ask(
     max_usd: float | None,
     max_calls: int | None,
     timeout: float | None,
+    inbox: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -97,7 +105,7 @@ def ask(
         approve=approve,
         allow_variables=allow_variables,
     )
-    reply = anyio.run(_ask, text, request, quiet or as_json)
+    reply = anyio.run(_ask, text, request, quiet or as_json, inbox)
     if as_json:
         print_json(reply_object(reply))
     else:
@@ -123,7 +131,7 @@ def _question(words: str | None) -> str:
     return text
 
 
-async def _ask(text: str, request: StandingRequest, quiet: bool) -> Reply:
+async def _ask(text: str, request: StandingRequest, quiet: bool, inbox: bool) -> Reply:
     """Open the session, ask, close it. What keeps the session from standing is a reply too."""
     import os
 
@@ -159,6 +167,9 @@ async def _ask(text: str, request: StandingRequest, quiet: bool) -> Reply:
                 confirm=person.confirm_items if person.interactive else None,
                 on_event=heard.hear,
             ) as standing:
+                if inbox:
+                    standing.session.inbox.attend_all()
+                    print_text(inbox_hint(standing.run), to_stderr=True)
                 return await _answer(standing, text, heard, progress, style)
         except PendingApprovalError as error:
             return Reply(status=RunStatus.PENDING_APPROVAL, error=error)

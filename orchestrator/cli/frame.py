@@ -32,6 +32,13 @@ COMMANDS: Final = {
     "acp": LazyCommand(
         "orchestrator.cli.acp:acp", "Serve an editor: the Agent Client Protocol on stdio."
     ),
+    "agents": LazyCommand(
+        "orchestrator.cli.agents:agents", "Look at the agents at work, and stop them."
+    ),
+    "approvals": LazyCommand(
+        "orchestrator.cli.approvals:approvals", "Answer what agents ask people."
+    ),
+    "search": LazyCommand("orchestrator.cli.search:search", "Search the tools there are."),
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
     "mcp": LazyCommand(

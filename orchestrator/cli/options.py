@@ -12,6 +12,8 @@ import click
 from orchestrator.core.display import safe_text
 
 __all__ = [
+    "inbox_hint",
+    "inbox_option",
     "json_option",
     "parameters_option",
     "policy_files",
@@ -28,6 +30,20 @@ _VALUES_MAX: Final = 1_000
 def json_option(command: _Command) -> _Command:
     """Add `--json`, handed over as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
+
+
+def inbox_option(command: _Command) -> _Command:
+    """Add `--inbox`, handed over as `inbox`."""
+    return click.option(
+        "--inbox",
+        is_flag=True,
+        help="Let what a rule asks about wait for `remit approvals` in another terminal.",
+    )(command)
+
+
+def inbox_hint(run: str) -> str:
+    """Return the line that says where a run's asks are answered."""
+    return f"what a rule asks about waits for: remit approvals list --run {run}"
 
 
 def policy_files(command: _Command) -> _Command:

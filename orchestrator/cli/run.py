@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator.cli.options import json_option, split_pairs
+from orchestrator.cli.options import inbox_option, json_option, split_pairs
 
 __all__ = ["run"]
 
@@ -40,6 +40,7 @@ __all__ = ["run"]
 @click.option(
     "--pass", "passes", multiple=True, metavar="STEP@DIGEST", help="Say yes at this gate."
 )
+@inbox_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json-lines", is_flag=True, help="Print every event as a JSON object on a line.")
 @json_option
@@ -57,6 +58,7 @@ def run(
     settle: tuple[str, ...],
     restart: tuple[str, ...],
     passes: tuple[str, ...],
+    inbox: bool,
     quiet: bool,
     json_lines: bool,
     as_json: bool,
@@ -102,6 +104,7 @@ def run(
             quiet=quiet,
             dry_run=dry_run,
             passes=frozenset(passes),
+            inbox=inbox,
             taken_up=taken_up if run_id else None,
         )
     )

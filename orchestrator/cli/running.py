@@ -6,24 +6,25 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
 import click
 
+from orchestrator.agents.event_objects import event_object
 from orchestrator.agents.events import AgentEvent
 from orchestrator.agents.results import AgentResult
 from orchestrator.audit.key import digest_arguments, load_or_create_key
 from orchestrator.audit.log import AuditLog
 from orchestrator.audit.memory import MemoryAudit
 from orchestrator.audit.signing import Signer
-from orchestrator.cli.events import event_object
-from orchestrator.cli.options import print_json, print_text
+from orchestrator.cli.options import inbox_hint, print_json, print_text
 from orchestrator.cli.resuming import TakenUp, about, gate_asker
 from orchestrator.core.errors import ExitCode, RemitError
 from orchestrator.core.groups import ungrouped
@@ -37,6 +38,8 @@ from orchestrator.pipelines.pipeline import Pipeline, PipelineRequest
 from orchestrator.pipelines.plan import Plan
 from orchestrator.pipelines.running import PipelineResult, SkippedAgent
 from orchestrator.sessions.approvals import ApprovalStore, Origin
+from orchestrator.sessions.assembling import control_of
+from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.credentials import login_ports
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.parent import ParentSession
@@ -91,6 +94,7 @@ class Job:
         dry_run: plan only.
         watch: told of each event, with the session; how the demo takes something away.
         passes: the gates that are answered in advance, as `STEP@DIGEST`.
+        inbox: what a rule asks about waits for another terminal, in place of this one.
         taken_up: the earlier run that it goes on with; None for a run from its start.
     """
 
@@ -108,6 +112,7 @@ class Job:
     dry_run: bool = False
     watch: Callable[[ParentSession, AgentEvent], None] | None = None
     passes: frozenset[str] = frozenset()
+    inbox: bool = False
     taken_up: TakenUp | None = None
 
 
@@ -232,7 +237,6 @@ def _pipeline_run(
     job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId, audit: AuditSink
 ) -> Generator[tuple[PipelineRun, _Watched]]:
     clock, limits = SystemClock(), OrchestratorLimits()
-    key = load_or_create_key(paths.audit_key)
     telemetry = configure_from_environment(os.environ, clock=clock, run=run)
     if telemetry.notice:
         print_text(telemetry.notice, to_stderr=True)
@@ -242,6 +246,7 @@ def _pipeline_run(
     try:
         with open_progress(sys.stderr, style, now=clock.now, steps=steps) as progress:
             watched = _Watched(job, progress)
+            watch = Watch(clock.now, watched.emit)
             person = TerminalApprover(
                 answers=sys.stdin,
                 questions=sys.stderr,
@@ -257,12 +262,11 @@ def _pipeline_run(
                 person=person,
                 audit=audit,
                 telemetry=telemetry.telemetry,
-                emit=watched.emit,
-                digest_arguments=lambda arguments: digest_arguments(arguments, key),
+                emit=watch.hear,
+                digest_arguments=partial(digest_arguments, key=load_or_create_key(paths.audit_key)),
             )
             browser = _person_at_browser(progress) if person.interactive else None
             store = ApprovalStore(paths.approvals)
-            book = store.book(job.project, job.approve)
 
             def tell(pinned: Pinned) -> None:
                 if style is not ProgressStyle.QUIET:
@@ -276,11 +280,12 @@ def _pipeline_run(
                     pipeline=pipeline,
                     ports=ports,
                     store=store,
-                    book=book,
+                    book=store.book(job.project, job.approve),
                     pins=PinKeeper(paths.pins, limits=limits),
                     confirm=person.confirm_items if person.interactive else None,
                     ask_gate=gate_asker(person) if person.interactive else None,
                     limits=limits,
+                    attach=_Doorway(job, paths.run(run).folder, watch, ports).open,
                     on_pinned=tell,
                     logins=login_ports(paths, pipeline.servers, browser),
                 ),
@@ -288,6 +293,25 @@ def _pipeline_run(
             )
     finally:
         telemetry.shutdown()
+
+
+@dataclass(frozen=True, slots=True)
+class _Doorway:
+    """How other terminals reach the session of a run."""
+
+    job: Job
+    folder: Path
+    watch: Watch
+    ports: SessionPorts
+
+    @asynccontextmanager
+    async def open(self, session: ParentSession) -> AsyncGenerator[None]:
+        """Let them in until the agents are done."""
+        async with control_of(session, self.folder, self.watch, self.ports, OrchestratorLimits()):
+            if self.job.inbox:
+                session.inbox.attend_all()
+                print_text(inbox_hint(self.folder.name), to_stderr=True)
+            yield
 
 
 def _person_at_browser(progress: Progress) -> Callable[[ServerEntry], LoopbackStep]:

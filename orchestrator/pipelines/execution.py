@@ -7,7 +7,7 @@ it would do.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,7 +33,7 @@ from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.ports import SessionPorts
 
-__all__ = ["NOTHING_KEPT", "Pinned", "PipelineRun", "Resume"]
+__all__ = ["NOTHING_KEPT", "Attach", "Pinned", "PipelineRun", "Resume"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,9 @@ class Resume:
     record: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
+Attach = Callable[[ParentSession], AbstractAsyncContextManager[None]]
+"""Returns what stands beside a session while its agents work: a way in for other terminals."""
+
 NOTHING_KEPT: Final = Resume()
 """A run from its start."""
 
@@ -59,7 +62,7 @@ class PipelineRun:
     `keep_pins` is False for a plan: what was only looked at is not pinned. With a `checkpoint` what
     has ended and what was answered is kept, and is not done again by a later run with `resume`.
     `ask_gate` asks a person at a gate; None where nobody can be asked. `logins` are what servers that
-    want a login are reached with.
+    want a login are reached with. `attach` opens what stands beside the session while agents work.
     """
 
     run: RunId
@@ -77,6 +80,7 @@ class PipelineRun:
     resume: Resume = NOTHING_KEPT
     ask_gate: AskGate | None = None
     logins: LoginPorts | None = None
+    attach: Attach = lambda _: nullcontext()
     models: Mapping[str, Model] = field(default_factory=dict[str, Model])
 
     async def to_the_end(self, on_session: Callable[[ParentSession], None]) -> PipelineResult:
@@ -86,7 +90,7 @@ class PipelineRun:
         """
         status = RunStatus.FAILED
         try:
-            async with self.session() as session:
+            async with self.session() as session, self.attach(session):
                 on_session(session)
                 result = await self._agents(session)
                 status = result.status

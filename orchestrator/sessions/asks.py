@@ -242,7 +242,7 @@ class AskDesk:
         self._attended: dict[AgentId, int] = {}
         self._consents: dict[_Consent, None] = {}
         self._changed = anyio.Event()
-        self._all = False
+        self._all = 0
 
     @property
     def reaches_a_person(self) -> bool:
@@ -259,18 +259,20 @@ class AskDesk:
         self._attended[agent] = self._attended.get(agent, 0) + 1
 
     def attend_all(self) -> None:
-        """Let all asks wait for a listener, until the session ends."""
-        self._all = True
+        """Let all asks wait for a listener, until the session ends or `leave_all` takes it back."""
+        self._all += 1
+
+    def leave_all(self) -> None:
+        """Take back one `attend_all`; what nobody attends any more is over."""
+        self._all = max(0, self._all - 1)
+        self._withdraw_unattended()
 
     def leave(self, agent: AgentId) -> None:
         """Take back one `attend`; what nobody attends any more is over."""
         left = self._attended.pop(agent, 0) - 1
         if left > 0:
             self._attended[agent] = left
-        for ask in tuple(self._open):
-            if not self._is_attended(ask.agent):
-                ask.withdraw()
-        self.tell()
+        self._withdraw_unattended()
 
     def tell(self) -> None:
         """Wake everybody who listens: something has come, or has ended."""
@@ -353,6 +355,12 @@ class AskDesk:
             ask.withdraw()
             self._open.pop(ask, None)
             self.tell()
+
+    def _withdraw_unattended(self) -> None:
+        for ask in tuple(self._open):
+            if not self._is_attended(ask.agent):
+                ask.withdraw()
+        self.tell()
 
     def _is_attended(self, agent: AgentId) -> bool:
         if self._all:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from orchestrator.agents.events import AgentEvent
@@ -11,9 +12,13 @@ from orchestrator.audit.log import AuditLog
 from orchestrator.audit.signing import Signer
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.ids import RunId
+from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import Approver
 from orchestrator.sessions import consent, parent
 from orchestrator.sessions.approvals import ApprovalState, ApprovalStore, Item
+from orchestrator.sessions.control.listening import listening
+from orchestrator.sessions.control.operations import ControlDesk
+from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.elicitations import NOBODY, Person
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.policing import check_policy
@@ -25,6 +30,7 @@ from orchestrator.telemetry.setup import installed_telemetry
 __all__ = [
     "Asking",
     "check_offers",
+    "control_of",
     "forget_records",
     "labels_of",
     "new_log",
@@ -112,6 +118,25 @@ def session_ports(
         emit=on_event or _unheard,
         digest_arguments=digest,
     )
+
+
+def control_of(
+    session: parent.ParentSession,
+    folder: Path,
+    watch: Watch,
+    ports: SessionPorts,
+    limits: OrchestratorLimits,
+) -> AbstractAsyncContextManager[None]:
+    """Return the control socket of a session, in the folder of its run; open while it is entered."""
+    desk = ControlDesk(
+        session=session,
+        run=RunId(folder.name),
+        watch=watch,
+        audit=ports.audit,
+        clock=ports.clock,
+        answer_seconds=limits.approval_seconds_max,
+    )
+    return listening(desk, folder)
 
 
 def new_log(path: Path, paths: StatePaths, run: RunId, clock: SystemClock) -> AuditLog:

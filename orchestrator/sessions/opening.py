@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -32,6 +32,7 @@ from orchestrator.sessions.approvals import ApprovalStore, Origin
 from orchestrator.sessions.assembling import (
     Asking,
     check_offers,
+    control_of,
     labels_of,
     new_log,
     new_run,
@@ -39,8 +40,15 @@ from orchestrator.sessions.assembling import (
     session_ports,
 )
 from orchestrator.sessions.configuration import ServersSource, load_servers
+from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.credentials import login_ports
-from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_files, take_up
+from orchestrator.sessions.defined import (
+    NO_DEFINITIONS,
+    Definitions,
+    FoundFile,
+    find_files,
+    take_up,
+)
 from orchestrator.sessions.entries import (
     EntryState,
     ServerEntry,
@@ -123,6 +131,7 @@ class ParentSession(parent.ParentSession):
         budget: Budget | None = None,
         limits: OrchestratorLimits | None = None,
         caps: Mapping[str, ServerCap] | None = None,
+        control: bool = False,
     ) -> AsyncGenerator[Self]:
         """Open a session whose servers are approved, connected and pinned; close it with the block.
 
@@ -150,6 +159,8 @@ class ParentSession(parent.ParentSession):
             prices: what models cost, by `PROVIDER:NAME`, before the prices that are known.
             budget: what all agents together may spend; by default each has its own alone.
             caps: how many calls a server gets at a time and a minute, by its label.
+            control: let other terminals of the same user look at the session, answer what its agents
+                ask and stop them: `remit agents`, `remit approvals`, `remit top`, `remit serve`.
             limits: other caps on agents, calls and times than the default ones.
 
         Raises:
@@ -167,16 +178,13 @@ class ParentSession(parent.ParentSession):
         rules = _policy(policy, root, parameters or {})
         check_policy(rules.policy, dict.fromkeys((*labels_of(entries), BUILTIN_SERVER)), None)
         asking = Asking(ApprovalStore(paths.approvals), root, approve, confirm, logs_in=bool(login))
-        items = (*rules.items, *map(server_item, entries))
-        files = find_files(root, paths.config)
-        named = {item.name for item in (*items, *(file.item for file in files))}
-        asking.refuse_unused(named.union(map(tools_name, entries)))
-        await asking.settle(items)
-        definitions = take_up(files, asking.approves)
+        definitions = await _settled(entries, rules, asking, find_files(root, paths.config))
         digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
         limits, own = limits or OrchestratorLimits(), paths.new_run(run)
         folder.mkdir(parents=True, exist_ok=True)
         with new_log(Path(audit or own.audit), paths, run, clock) as log:
+            watch = Watch(clock.now, on_event)
+            ports = session_ports(clock, run, log, digest, approver, watch.hear)
             session = cls(
                 records=records_of(paths, root, name),
                 own_tools=True,
@@ -188,12 +196,29 @@ class ParentSession(parent.ParentSession):
                 prices=prices,
                 budget=budget,
                 logins=login_ports(paths, entries, login),
-                ports=session_ports(clock, run, log, digest, approver, on_event),
+                ports=ports,
             )
             session.definitions = definitions
             pins = PinKeeper(paths.pins, limits=limits)
-            async with _connected(session, entries, pins=pins, asking=asking, log=log):
+            door = (
+                control_of(session, own.folder, watch, ports, limits) if control else nullcontext()
+            )
+            async with _connected(session, entries, pins=pins, asking=asking, log=log), door:
                 yield session
+
+
+async def _settled(
+    entries: Sequence[ServerEntry],
+    rules: PolicyFiles,
+    asking: Asking,
+    files: Sequence[FoundFile],
+) -> Definitions:
+    """Return what may be used of the definitions, once all that is needed is approved."""
+    items = (*rules.items, *map(server_item, entries))
+    named = {item.name for item in (*items, *(file.item for file in files))}
+    asking.refuse_unused(named.union(map(tools_name, entries)))
+    await asking.settle(items)
+    return take_up(files, asking.approves)
 
 
 @asynccontextmanager

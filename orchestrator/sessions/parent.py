@@ -362,6 +362,11 @@ class ParentSession:
         self._desk.attend_all()
         return AskStream(self._desk, None, lambda: self._cell.reason is not None)
 
+    @property
+    def inbox(self) -> AskDesk:
+        """What is asked now, for whoever looks at it without listening."""
+        return self._desk
+
     def rows(self, name: str, *, role: str, grant: Grant) -> tuple[Row, ...]:
         """Return what would be decided on everything on offer, for an agent that is not made."""
         return self._tables.of(AgentId(name), role, grant, ()).rows

@@ -32,6 +32,7 @@ from orchestrator.sessions.approvals import (
 from orchestrator.sessions.assembling import (
     Asking,
     check_offers,
+    control_of,
     labels_of,
     new_log,
     new_run,
@@ -40,6 +41,7 @@ from orchestrator.sessions.assembling import (
 )
 from orchestrator.sessions.chosen_model import ChosenModel, choose_model
 from orchestrator.sessions.consent import Confirm
+from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.credentials import login_ports
 from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_files, take_up
 from orchestrator.sessions.elicitations import NOBODY, Person
@@ -176,6 +178,8 @@ async def open_standing(
     digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
     records = records_of(paths, preparing.project, request.record)
     with new_log(own.audit, paths, run, clock) as log:
+        watch = Watch(clock.now, on_event)
+        ports = session_ports(clock, run, log, digest, approver, watch.hear, person)
         session = ParentSession(
             records=records,
             own_tools=True,
@@ -185,12 +189,13 @@ async def open_standing(
             limits=limits,
             prices=preparing.settings.prices,
             logins=login_ports(paths, preparing.entries, login),
-            ports=session_ports(clock, run, log, digest, approver, on_event, person),
+            ports=ports,
         )
         session.definitions = preparing.definitions
         keeper = PinKeeper(paths.pins, limits=limits)
         admit = partial(admit_servers, session, pins=keeper, audit=log)
-        async with _running(session, preparing, log, admit):
+        control = control_of(session, own.folder, watch, ports, limits)
+        async with _running(session, preparing, log, admit), control:
             yield Standing(
                 session=session,
                 settings=preparing.settings,

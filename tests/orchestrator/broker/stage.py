@@ -40,6 +40,7 @@ from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink
 from orchestrator.sessions import elicitations
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
+from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.lanes import ServerCap
 from orchestrator.sessions.ports import NobodyToAsk, SessionPorts
@@ -170,6 +171,7 @@ class Stage:
     audit: Shelf
     clock: HandClock
     events: list[AgentEvent]
+    watch: Watch
 
     @property
     def files(self) -> ScriptedServer:
@@ -262,6 +264,7 @@ def prepared(
     """Return a session over scripted servers that has not been started."""
     by_name = {server.name: server for server in servers or (scripted(),)}
     shelf, clock, events = Shelf(), HandClock(), list[AgentEvent]()
+    watch = Watch(clock.now, events.append)
     session = ParentSession(
         servers=tuple(entries) if entries is not None else tuple(entry(name) for name in by_name),
         policy=policy_of(policy),
@@ -271,7 +274,7 @@ def prepared(
             approver=person or NobodyToAsk(),
             audit=audit or shelf,
             telemetry=NO_TELEMETRY,
-            emit=events.append,
+            emit=watch.hear,
             digest_arguments=lambda data: f"digest of {len(data)} bytes",
             person=host,
             modes=modes,
@@ -284,7 +287,9 @@ def prepared(
         caps=caps,
         reach=lambda found: by_name[found.name],
     )
-    return Stage(session=session, servers=by_name, audit=shelf, clock=clock, events=events)
+    return Stage(
+        session=session, servers=by_name, audit=shelf, clock=clock, events=events, watch=watch
+    )
 
 
 def admit_all(session: ParentSession) -> None:
