@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator.audit.chain import BadReason, Head, Verification, verify
-from orchestrator.audit.log import head_path, segment_path
+from orchestrator.audit.log import CHECKPOINT_RECORDS, head_path, segment_path
 from orchestrator.audit.record import RECORD_BYTES_MAX, BadRecordError, Record, decode
 from orchestrator.audit.signing import is_signed_by
 from orchestrator.core.display import safe_line
@@ -29,16 +29,28 @@ __all__ = [
 ]
 
 
-def verify_file(path: Path, key: str = "") -> Verification:
+def verify_file(path: Path, key: str = "", *, demanded: bool = False) -> Verification:
     """Verify a log, all its parts, against its last checkpoint where there is one.
 
     With `key`, a public key in hexadecimal, that checkpoint has to be signed by it; a signature that
-    is there has to be good in any case. Raises OSError, ConfigError.
+    is there has to be good in any case. A log that goes on beyond its first checkpoint, or came to
+    its end, has one; with `demanded` any log has. Raises OSError, ConfigError.
     """
     # the head first: a log that is still being written only grows beyond it
     head = read_head(path)
     found = verify(log_lines(path), head)
-    if head is None or not (key or head.signature):
+    if head is None:
+        has_one = demanded or found.complete or found.records > CHECKPOINT_RECORDS
+        if not (found.ok and key and has_one):
+            return found
+        return replace(
+            found,
+            ok=False,
+            first_bad=found.records,
+            reason=BadReason.BAD_SIGNATURE,
+            detail="its checkpoint is not there any more: what stood behind this record may be gone",
+        )
+    if not (key or head.signature):
         return found
     if is_signed_by(head, found.run, key or head.key):
         return found

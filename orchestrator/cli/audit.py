@@ -47,7 +47,7 @@ def verify(context: click.Context, log: str, key: str, as_json: bool) -> None:
 
     path = find_log(log)
     with reading(path):
-        found = verify_file(path, key or own_key(path))
+        found = verify_file(path, key or own_key(path), demanded=bool(key))
     if as_json:
         print_json({**_verification_object(found), "path": str(path)})
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from orchestrator.audit.read import read_records, verify_file
+from orchestrator.cli.logs import own_key
 from orchestrator.cli.past import past_run
 from orchestrator.core.errors import ConfigError
 from orchestrator.pipelines.pictures import as_svg, picture_of
@@ -20,7 +21,7 @@ def page_of(paths: RunPaths) -> str:
     """Return the page of a run. Raises OSError and BadRecordError."""
     logs = paths.logs
     facts = facts_of(chain.from_iterable(map(read_records, logs)))
-    found = [verify_file(log) for log in logs]
+    found = [verify_file(log, own_key(log)) for log in logs]
     records = sum(item.records for item in found)
     bad = next((item for item in found if not item.ok), None)
     verified = (

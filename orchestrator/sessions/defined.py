@@ -44,9 +44,8 @@ class FoundFile:
 
     @property
     def item(self) -> Item:
-        """What of it a person approves: all of it."""
-        first = self.content.decode(errors="replace").strip().splitlines()
-        shown = tuple(f"| {safe_line(line)}" for line in first[:40])
+        """What of it a person approves: all of it, and so all of it is shown, as it is."""
+        shown = tuple(f"  | {line}" for line in self.content.decode(errors="replace").splitlines())
         return Item(
             name=self.name,
             kind=self.kind,

@@ -7,6 +7,7 @@ approved, and even then it cannot set what would send something elsewhere or swi
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Final
 
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.resolve import check_model_name
+from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Table, read_toml
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
@@ -114,7 +116,7 @@ def load_settings(path: Path, origin: Origin) -> Settings:
         )
     found = Settings(
         model=_model(table),
-        policies=_policies(table, path.parent),
+        policies=_policies(table, path.parent, origin),
         budget=read_budget(table),
         prices=_prices(table),
     )
@@ -190,11 +192,26 @@ def _model(table: Table) -> str:
     return name
 
 
-def _policies(table: Table, folder: Path) -> tuple[Path, ...]:
+def _policies(table: Table, folder: Path, origin: Origin) -> tuple[Path, ...]:
     names = table.strings("policy", ())
     if len(names) > _POLICIES_MAX:
         raise table.error(f"more than {_POLICIES_MAX} policy files", "policy")
-    return tuple(folder.absolute() / name for name in names)
+    if any("\x00" in name for name in names):
+        raise table.error("a name of a file has no such character", "policy")
+    paths = tuple(folder.absolute() / name for name in names)
+    if origin is Origin.PROJECT:
+        root = os.path.realpath(folder)
+        for name, path in zip(names, paths, strict=True):
+            # an error in a policy shows the line: nobody's other files are read for a project
+            if Path(name).is_absolute() or not Path(os.path.realpath(path)).is_relative_to(root):
+                raise ConfigError(
+                    f"a project's settings name a policy outside of it: {safe_line(name)!r}",
+                    code="E-SETTINGS-PROJECT",
+                    why="a project may name only files of its own, with all links followed",
+                    fix="move the file into the project, or name it in your own config.toml",
+                    where=table.where("policy"),
+                )
+    return paths
 
 
 def _prices(table: Table) -> Mapping[str, Price]:

@@ -109,6 +109,39 @@ def test_a_checkpoint_without_its_signature_does_not_pass_where_a_key_is_asked_f
 
 
 @pytest.mark.requirement("I24")
+def test_a_log_whose_checkpoint_is_gone_does_not_pass_where_a_key_is_asked_for(
+    signed: Path, signer: Signer
+) -> None:
+    head_path(signed).unlink()
+    lines = signed.read_bytes().splitlines(keepends=True)
+    signed.write_bytes(b"".join(lines[:20]))
+
+    assert verify_file(signed).ok
+    assert verify_file(signed, signer.public_key()).ok  # killed before there was one, as it seems
+    found = verify_file(signed, signer.public_key(), demanded=True)
+    assert (found.ok, found.reason, found.first_bad) == (False, BadReason.BAD_SIGNATURE, 20)
+
+
+@pytest.mark.parametrize("count", [CHECKPOINT_RECORDS - 1, CHECKPOINT_RECORDS])
+def test_a_log_that_was_long_enough_for_a_checkpoint_has_one(
+    path: Path, signer: Signer, count: int
+) -> None:
+    with AuditLog.create(path, RunId("r1"), StepClock(), signer=signer) as log:
+        fill(log, count)
+    head_path(path).unlink()
+
+    assert verify_file(path, signer.public_key()).ok is (count < CHECKPOINT_RECORDS)
+
+
+def test_a_log_that_came_to_its_end_has_a_checkpoint(path: Path, signer: Signer) -> None:
+    with AuditLog.create(path, RunId("r1"), StepClock(), signer=signer) as log:
+        log.append("run_ended", {"status": "ok"})
+    assert verify_file(path, signer.public_key()).ok
+    head_path(path).unlink()
+
+    assert not verify_file(path, signer.public_key()).ok
+
+
 def test_a_signature_holds_for_one_run_only(signed: Path, signer: Signer) -> None:
     head = head_of(signed)
 

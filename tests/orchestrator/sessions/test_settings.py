@@ -124,3 +124,26 @@ def test_a_value_that_makes_no_sense_is_an_error_with_its_place(tmp_path: Path, 
         load_settings(written(tmp_path, text), Origin.PROFILE)
 
     assert caught.value.where is not None
+
+
+@pytest.mark.parametrize("name", ["../other/netrc", "/etc/passwd", "link", "folder/netrc"])
+def test_a_project_names_no_policy_outside_of_it(tmp_path: Path, name: str):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "netrc").write_text("machine x password secret")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "link").symlink_to(other / "netrc")
+    (project / "folder").symlink_to(other)
+    path = written(project, f'policy = ["{name}"]', "remit.toml")
+
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path, Origin.PROJECT)
+
+    assert (caught.value.code, caught.value.where.line) == ("E-SETTINGS-PROJECT", 1)  # pyright: ignore[reportOptionalMemberAccess]
+    assert load_settings(path, Origin.PROFILE).policies == (project / name,)
+
+
+def test_a_name_that_no_file_can_have_is_an_error_with_its_place(tmp_path: Path):
+    with pytest.raises(ConfigError, match="no such character"):
+        load_settings(written(tmp_path, r'policy = ["a\u0000b"]'), Origin.PROFILE)
