@@ -21,11 +21,25 @@ def sole_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @contextmanager
 def ungrouped() -> Generator[None]:
-    """Raise what a task group raises in the block as itself, if it has one cause."""
+    """Raise what a task group raises in the block as itself, if it has one cause.
+
+    Where a block fails while it is cancelled, trio's group holds the cancellation as well: the
+    failure is raised in its place, as it would be without a group.
+    """
     try:
         yield
     except BaseExceptionGroup as several:
-        cause = sole_cause(several)
+        _, failures = several.split(_is_cancellation)
+        cause = sole_cause(several if failures is None else failures)
+        if isinstance(cause, BaseExceptionGroup):
+            raise
         # What the cause said of its own cause stays; that it came in a group is no news.
         cause.__suppress_context__ = True
         raise cause from cause.__cause__
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    # by what it is not: which class it is depends on the backend
+    return not isinstance(
+        error, Exception | BaseExceptionGroup | KeyboardInterrupt | SystemExit | GeneratorExit
+    )

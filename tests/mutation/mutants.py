@@ -61,9 +61,9 @@ def broken_checks(source: str) -> Iterator[Mutant]:
 def general(source: str) -> Iterator[Mutant]:
     """Yield the module with each small slip: an operator, a number, a truth, a forgotten step."""
     tree = ast.parse(source)
-    typing_only = _annotations(tree)
+    aside = _not_behaviour(tree)
     for at, node in enumerate(ast.walk(tree)):
-        if id(node) in typing_only:
+        if id(node) in aside:
             continue
         for change in _slips(node):
             yield _mutant(tree, at, node, "slip", change, node)
@@ -125,12 +125,15 @@ def _is_none(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-def _annotations(tree: ast.Module) -> frozenset[int]:
-    """Return the nodes of types: nothing runs them."""
+def _not_behaviour(tree: ast.Module) -> frozenset[int]:
+    """Return the nodes of types, which nothing runs, and how values are laid out and cached."""
     roots: list[ast.AST] = []
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
             found = getattr(node, name, None)
             if found is not None:
                 roots.append(found)
+        for decorator in getattr(node, "decorator_list", ()):
+            if isinstance(decorator, ast.Call):
+                roots += [word for word in decorator.keywords if word.arg != "frozen"]
     return frozenset(id(inner) for root in roots for inner in ast.walk(root))

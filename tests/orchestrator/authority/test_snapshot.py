@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, is_dataclass, replace
 from hashlib import sha256
+from importlib import import_module
 
 import pytest
 
@@ -220,3 +221,16 @@ def test_a_person_sees_what_lives_and_what_does_not_and_no_hidden_character() ->
 
 def names_of(refs: Iterable[CapabilityRef]) -> list[str]:
     return [str(ref) for ref in refs]
+
+
+@pytest.mark.requirement("I7")
+@pytest.mark.parametrize("module", ["admission", "ceilings", "ledger", "snapshot"])
+def test_every_value_of_authority_is_frozen(module: str) -> None:
+    found = [
+        value
+        for value in vars(import_module(f"orchestrator.authority.{module}")).values()
+        if isinstance(value, type) and is_dataclass(value)
+    ]
+
+    assert found
+    assert all(value.__dataclass_params__.frozen for value in found)  # type: ignore[attr-defined]
