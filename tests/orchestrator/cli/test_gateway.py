@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -20,13 +19,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from orchestrator.audit.read import read_records, verify_file
-from tests.guests.stage import ALLOWED, BOOK, DENIED, POLICY, SERVER, WORTH
-from tests.orchestrator.cli.running import ROOT_FOLDER, Remit
+from tests.guests.profile import AGENT, GATEWAY, booked, environment, log_of, make_profile, started
+from tests.guests.stage import ALLOWED, BOOK, DENIED, WORTH
+from tests.orchestrator.cli.running import Remit
 
 pytestmark = pytest.mark.subprocess
-
-AGENT: Final = "---\nname: scout\ntools: [ledger/book]\nbudget: {calls: 2}\n---\nBook numbers."
-GATEWAY: Final = ["-m", "orchestrator.cli", "gateway"]
 
 
 @pytest.fixture
@@ -38,46 +35,12 @@ def anyio_backend() -> str:
 @pytest.fixture
 def profile(home: Path) -> Path:
     """A profile with a server whose tools count as seen, a policy, and a definition."""
-    config = home / "config"
-    (config / "agents").mkdir(parents=True)
-    server = {
-        "command": sys.executable,
-        "args": [str(SERVER), str(home / "booked.jsonl")],
-        "description_trust": "first-use",
-    }
-    (config / "mcp.json").write_text(json.dumps({"mcpServers": {"ledger": server}}))
-    (config / "own.policy").write_text(POLICY)
-    (config / "config.toml").write_text('policy = ["own.policy"]\n')
-    (config / "agents" / "scout.md").write_text(AGENT)
-    return home
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT_FOLDER)}
-
-
-def started(*words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, *GATEWAY, "scout", *words],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-    )
+    return make_profile(home)
 
 
 def first_line(process: subprocess.Popen[bytes]) -> bytes:
     assert process.stdout is not None
     return process.stdout.readline()
-
-
-def booked(profile: Path) -> int:
-    log = profile / "booked.jsonl"
-    return len(log.read_text().splitlines()) if log.exists() else 0
-
-
-def log_of(profile: Path) -> Path:
-    (run,) = (profile / "state" / "runs").iterdir()
-    return run / "audit.jsonl"
 
 
 async def asked(client: Client) -> list[Any]:
@@ -90,7 +53,7 @@ async def asked(client: Client) -> list[Any]:
 
 async def test_a_host_on_stdio_is_served_within_policy_and_definition(profile: Path):
     command = StdioServerParameters(
-        command=sys.executable, args=[*GATEWAY, "scout"], env=environment(), cwd=Path.cwd()
+        command=sys.executable, args=[*GATEWAY, "scout"], env=environment(profile), cwd=profile
     )
     with anyio.fail_after(40):
         async with Client(command) as client:
@@ -106,7 +69,7 @@ async def test_a_host_on_stdio_is_served_within_policy_and_definition(profile: P
 
 
 async def test_a_host_on_http_is_served_until_a_signal_ends_it(profile: Path):
-    process = started("--http", "0", "--json")
+    process = started(profile, "--http", "0", "--json")
     try:
         found = json.loads(await anyio.to_thread.run_sync(first_line, process))
         with anyio.fail_after(40):
