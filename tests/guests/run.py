@@ -9,6 +9,7 @@ a failure; nothing is skipped for it. It ends with 1 if anything failed.
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -113,8 +114,8 @@ def drive_node(folder: Path, rest: Sequence[str]) -> str:
             *rest,
         ]
     )
-    code = "console.log(require('@modelcontextprotocol/sdk/package.json').version)"
-    return run(["node", "-e", code], cwd=place, quiet=True).strip()
+    manifest = place / "node_modules/@modelcontextprotocol/sdk/package.json"
+    return str(json.loads(manifest.read_text())["version"])
 
 
 def main(words: Sequence[str]) -> int:
