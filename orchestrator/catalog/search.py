@@ -20,6 +20,10 @@ K = TypeVar("K", bound=Hashable)
 
 QUERY_WORDS_MAX: Final = 16
 """Words of one query that count; a longer one is a text, and its first words say what it is about."""
+QUERY_CHARS_MAX: Final = 2_000
+"""Of a query that are looked at: more than its words can have."""
+SCANNED_MAX: Final = 20_000
+"""Words that are tried for those that a query's word begins: a server may have made up any number."""
 WORDS_MAX: Final = 400
 """Words of one tool's text that count: a server cannot be found by everything it writes down."""
 GAINS_MAX: Final = 512
@@ -104,6 +108,7 @@ class SearchIndex(Generic[K]):
         self._total = 0
         self._next = 0
         self._postings: dict[str, dict[int, float]] = {}
+        self._begun: dict[str, dict[str, None]] = {}
         self._gains: dict[str, dict[int, float]] = {}
         self.version = 0
         """Moves with every change: numbers of before may stand for nothing then."""
@@ -137,7 +142,7 @@ class SearchIndex(Generic[K]):
         self, query: str, *, count: int, among: frozenset[int] | None = None
     ) -> Sequence[Found[K]]:
         """Return the best `count` entries for a query, the best first, out of `among` alone."""
-        words = list(dict.fromkeys(words_of(query)))[:QUERY_WORDS_MAX]
+        words = list(dict.fromkeys(words_of(query[:QUERY_CHARS_MAX])))[:QUERY_WORDS_MAX]
         lists = sorted((gains for word in words if (gains := self._gains_of(word))), key=len)
         scores: dict[int, float] = {}
         common = max(64.0, _COMMON * len(self._entries))
@@ -167,6 +172,7 @@ class SearchIndex(Generic[K]):
             return gains
         postings = self._matching(word)
         if not postings:
+            self._keep(word, {})
             return postings
         rare = math.log(1 + (len(self._entries) - len(postings) + 0.5) / (len(postings) + 0.5))
         low, slope = _K1 * (1 - _B), _K1 * _B * len(self._entries) / self._total
@@ -175,17 +181,23 @@ class SearchIndex(Generic[K]):
             number: rare * often * (_K1 + 1) / (often + low + slope * lengths[number])
             for number, often in postings.items()
         }
+        self._keep(word, gains)
+        return gains
+
+    def _keep(self, word: str, gains: dict[int, float]) -> None:
         if len(self._gains) >= GAINS_MAX:
             self._gains.clear()
         self._gains[word] = gains
-        return gains
 
     def _matching(self, word: str) -> Mapping[int, float]:
         """Return the postings of a word; of the words that it begins, where it is none itself."""
         exact = self._postings.get(word)
         if exact is not None or len(word) < _PREFIX_MIN:
             return exact or {}
-        begun = [other for other in self._postings if other.startswith(word)]
+        near = self._begun.get(word[:_PREFIX_MIN], ())
+        if len(near) > SCANNED_MAX:  # nobody's language has so many: they are there to cost time
+            return {}
+        begun = [other for other in near if other.startswith(word)]
         merged: dict[int, float] = {}
         if len(begun) <= _PREFIXES_MAX:
             for other in begun:
@@ -198,7 +210,11 @@ class SearchIndex(Generic[K]):
         self._next += 1
         counts = _counted(entry)
         for word, often in counts.items():
-            self._postings.setdefault(word, {})[number] = often
+            postings = self._postings.get(word)
+            if postings is None:
+                postings = self._postings[word] = {}
+                self._begun.setdefault(word[:_PREFIX_MIN], {})[word] = None
+            postings[number] = often
         self._entries[entry.key] = (number, entry)
         self._by_number[number] = entry
         self._lengths[number] = length = sum(counts.values())
@@ -212,6 +228,10 @@ class SearchIndex(Generic[K]):
             del postings[number]
             if not postings:
                 del self._postings[word]
+                near = self._begun[word[:_PREFIX_MIN]]
+                del near[word]
+                if not near:
+                    del self._begun[word[:_PREFIX_MIN]]
         self._total -= self._lengths.pop(number)
 
 

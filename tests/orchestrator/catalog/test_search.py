@@ -6,7 +6,9 @@ from hypothesis import given, strategies as st
 
 from orchestrator.catalog.search import (
     GAINS_MAX,
+    QUERY_CHARS_MAX,
     QUERY_WORDS_MAX,
+    SCANNED_MAX,
     WORDS_MAX,
     Entry,
     SearchIndex,
@@ -117,3 +119,37 @@ def test_nothing_outside_of_the_filter_is_ever_found(entries: list[Entry[str]], 
     index = index_of(*entries)
 
     assert set(keys(index, "file mail list", index.numbers(allowed))) <= allowed
+
+
+def test_a_word_that_a_querys_word_begins_is_found_as_long_as_few_begin_alike():
+    few = Entry("few", "few", "zebrafish")
+    index = index_of(few)
+    assert keys(index, "zebra") == ["few"]
+
+    made_up = [
+        Entry(
+            f"m{n}",
+            f"m{n}",
+            " ".join(f"zeb{_letters(n * WORDS_MAX + k)}" for k in range(WORDS_MAX)),
+        )
+        for n in range(SCANNED_MAX // WORDS_MAX)
+    ]
+    index.update([few, *made_up[1:]])
+    assert keys(index, "zebra") == ["few"]
+    index.update([few, *made_up])
+    assert keys(index, "zebra") == []
+    assert keys(index, "zebrafish") == ["few"]
+
+    index.update([few])
+    assert keys(index, "zebra") == ["few"]
+
+
+def test_of_a_long_text_as_a_query_only_the_beginning_is_looked_at():
+    index = index_of(WEATHER)
+
+    assert keys(index, "the " * (QUERY_CHARS_MAX // 4 - 2) + "weather") == ["weather"]
+    assert keys(index, "the " * (QUERY_CHARS_MAX // 4) + "weather") == []
+
+
+def _letters(number: int) -> str:
+    return "".join(chr(ord("a") + int(digit)) for digit in f"{number:06d}") + "q"
