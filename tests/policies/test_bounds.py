@@ -184,6 +184,7 @@ def test_a_hostile_text_is_refused_soon_and_without_recursion(hostile: str):
         load([Source("t", f"policy t v1 {{\n{hostile}\n}}")])
 
 
+@pytest.mark.requirement("I9")
 @given(st.text(max_size=200))
 @quick
 def test_a_text_that_is_no_policy_is_refused(text: str):

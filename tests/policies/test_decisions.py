@@ -472,6 +472,7 @@ def test_a_tool_is_visible_if_some_arguments_get_through(rules: str, visible: bo
 # ------------------------------------------------------------------------------------ without a policy
 
 
+@pytest.mark.requirement("I9")
 @pytest.mark.requirement("S-48")
 @pytest.mark.parametrize("operation", list(Operation))
 def test_without_a_policy_file_everything_is_asked(operation: Operation):

@@ -143,6 +143,7 @@ async def test_a_grant_leaves_out_resources_that_it_does_not_name():
             await agent.view.call(Call.read(FILES, "doc://book/seven"))
 
 
+@pytest.mark.requirement("S-7")
 async def test_a_prompt_is_got_by_its_exact_name_with_its_arguments():
     async with staged(READS, servers=[library()]) as stage:
         got = await stage.agent().view.call(Call.prompt(FILES, "review", {"code": "x = 1"}))
@@ -153,6 +154,7 @@ async def test_a_prompt_is_got_by_its_exact_name_with_its_arguments():
     assert got.structured == {"description": "d"}
 
 
+@pytest.mark.requirement("S-7")
 @pytest.mark.parametrize("name", ["forbidden", "revie", "Review"])
 async def test_no_other_prompt_is_got(name: str):
     async with staged(READS, servers=[library()]) as stage:
