@@ -19,7 +19,7 @@ from orchestrator.sessions.approvals import ApprovalState, ApprovalStore, Item
 from orchestrator.sessions.control.listening import listening
 from orchestrator.sessions.control.operations import ControlDesk
 from orchestrator.sessions.control.watching import Watch
-from orchestrator.sessions.elicitations import NOBODY, Person
+from orchestrator.sessions.elicitations import ALL_MODES, NOBODY, ElicitationMode, Person
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.policing import check_policy
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
@@ -106,6 +106,7 @@ def session_ports(
     approver: Approver | None,
     on_event: Callable[[AgentEvent], None] | None,
     person: Person = NOBODY,
+    modes: frozenset[ElicitationMode] = ALL_MODES,
 ) -> SessionPorts:
     """Return what a session works with; without an approver nobody is asked."""
     return SessionPorts(
@@ -113,6 +114,7 @@ def session_ports(
         ids=RandomIds(),
         approver=approver or NobodyToAsk(),
         person=person,
+        modes=modes,
         audit=log,
         telemetry=installed_telemetry(clock, run),
         emit=on_event or _unheard,

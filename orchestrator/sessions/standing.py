@@ -44,7 +44,7 @@ from orchestrator.sessions.consent import Confirm
 from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.credentials import login_ports
 from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_files, take_up
-from orchestrator.sessions.elicitations import NOBODY, Person
+from orchestrator.sessions.elicitations import ALL_MODES, NOBODY, ElicitationMode, Person
 from orchestrator.sessions.entries import (
     EntryState,
     Isolation,
@@ -97,6 +97,7 @@ class StandingRequest:
         record: the name under which the conversation is kept and found again; None keeps none.
         folder: where we stand; None takes the process's own folder.
         handed: servers that an editor hands over, in place of all of the profile's.
+        modes: how servers may ask a person; they are told of no other way.
     """
 
     servers: Path | None = None
@@ -110,6 +111,7 @@ class StandingRequest:
     record: str | None = None
     folder: Path | None = None
     handed: ServersFile | None = None
+    modes: frozenset[ElicitationMode] = ALL_MODES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +181,7 @@ async def open_standing(
     records = records_of(paths, preparing.project, request.record)
     with new_log(own.audit, paths, run, clock) as log:
         watch = Watch(clock.now, on_event)
-        ports = session_ports(clock, run, log, digest, approver, watch.hear, person)
+        ports = session_ports(clock, run, log, digest, approver, watch.hear, person, request.modes)
         session = ParentSession(
             records=records,
             own_tools=True,

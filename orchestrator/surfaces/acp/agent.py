@@ -31,6 +31,7 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.errors import RemitError
 from orchestrator.core.ports import Clock
 from orchestrator.sessions.conversations import Conversation, Conversations
+from orchestrator.sessions.elicitations import ElicitationMode
 from orchestrator.sessions.entries import ServersFile
 from orchestrator.sessions.standing import Standing
 from orchestrator.surfaces.acp.editor import Editor
@@ -59,6 +60,7 @@ from orchestrator.surfaces.acp.params import (
 from orchestrator.surfaces.acp.session import EditorSession
 from orchestrator.surfaces.acp.updates import commands_update, info_update
 from orchestrator.surfaces.acp.wire import Reply, Wire
+from policies import PolicyError
 
 __all__ = ["AcpAgent", "Place", "SessionPlan"]
 
@@ -74,11 +76,15 @@ Later = Callable[[], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPlan:
-    """A session to open: its name, where, the editor's servers, and who is told what agents do."""
+    """A session to open: its name, where, the editor's servers, and who is told what agents do.
+
+    `modes` are the ways in which the editor can ask a person for a server.
+    """
 
     name: str
     cwd: Path
     handed: ServersFile
+    modes: frozenset[ElicitationMode]
     hear: Callable[[AgentEvent], None]
 
 
@@ -156,7 +162,7 @@ class AcpAgent:
             if not self._initialized and request.method != "initialize":
                 raise RequestError(INVALID_REQUEST, "initialize comes first")
             going_on = method(self, request.params)
-        except (RequestError, RemitError) as error:
+        except (RequestError, RemitError, PolicyError) as error:
             self._fail(name, error)
             return
         scope = self._open[name] = anyio.CancelScope()
@@ -181,7 +187,7 @@ class AcpAgent:
         match error:
             case RequestError():
                 told = error
-            case RemitError():
+            case RemitError() | PolicyError():
                 told = request_error(error)
             case _:
                 told = RequestError(INTERNAL, f"E-INTERNAL: {type(error).__name__}")
@@ -285,7 +291,13 @@ class AcpAgent:
             raise RequestError(INVALID_PARAMS, "cwd is no folder")
         handed = read_handed(request.servers, request.cwd, self._place.home)
         session = EditorSession(titled.id, self._editor, self._limits, touch=titled.touch)
-        plan = SessionPlan(name=titled.id, cwd=request.cwd, handed=handed, hear=session.hear)
+        plan = SessionPlan(
+            name=titled.id,
+            cwd=request.cwd,
+            handed=handed,
+            modes=self._editor.offer.modes,
+            hear=session.hear,
+        )
         self._opening += 1
         try:
             await self._group.start(self._own, session, plan)

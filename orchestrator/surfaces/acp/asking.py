@@ -6,17 +6,19 @@ No answer is a no: an editor that fails, cancels or answers something else has n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from mcp_client.protocol.jsonrpc import as_object
+from mcp_client.protocol.peer.forms import FormValue
 from orchestrator.core.display import safe_line, whole_text
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.approvals import Item
 from orchestrator.sessions.asks import Ask, AskKind
+from orchestrator.sessions.elicitations import ElicitationMode
 from orchestrator.sessions.family import PARENT
 from orchestrator.surfaces.acp.editor import Editor
 from orchestrator.surfaces.acp.errors import RequestError
@@ -40,6 +42,12 @@ _TOOLS_OPTIONS: Final = (
     {"optionId": _ALWAYS, "name": "Allow these tools, until they change", "kind": _ALWAYS},
     {"optionId": _NO, "name": "Leave them out of this session", "kind": _NO},
 )
+_SAMPLING_OPTIONS: Final = (
+    {"optionId": _ONCE, "name": "Send this, once", "kind": _ONCE},
+    {"optionId": _NO, "name": "Send nothing", "kind": _NO},
+)
+_SHOWN: Final = frozenset({"title", "description"})
+"""What of a form is for people to read."""
 _Refusal = tuple[str, object, str]
 """Whose calls of what are refused, asked about by which rule."""
 
@@ -65,9 +73,13 @@ class Asking:
         self._attended = attended
         self._tool_call = tool_call
         self._refused: set[_Refusal] = set()
+        self._visits = 0
 
     async def answer(self, ask: Ask, group: TaskGroup) -> None:
         """Have an ask answered in a task of its own: many may be open at the same time."""
+        if ask.kind is AskKind.ELICITATION and not self._attended():
+            await _left(ask)
+            return
         if not self._attended() or _key(ask) in self._refused:
             await _settle(ask, _NO)
             return
@@ -82,10 +94,17 @@ class Asking:
                 group.cancel_scope.cancel()
 
             group.start_soon(until_over)
-            if ask.kind is AskKind.QUESTION:
-                await self._question(ask)
-            else:
-                await self._approval(ask)
+            match ask.kind:
+                case AskKind.APPROVAL:
+                    await self._approval(ask)
+                case AskKind.QUESTION:
+                    await self._question(ask)
+                case AskKind.ELICITATION:
+                    await self._elicitation(ask)
+                case AskKind.SAMPLING:
+                    await self._sampling(ask)
+                case _:
+                    assert_never(ask.kind)
             group.cancel_scope.cancel()
 
     async def _approval(self, ask: Ask) -> None:
@@ -118,37 +137,81 @@ class Asking:
         await _settle(ask, chosen)
 
     async def _question(self, ask: Ask) -> None:
-        text = None
-        if self._editor.offer.elicits_forms:
-            text = await self._elicited(ask)
+        text: object = None
+        if ElicitationMode.FORM in self._editor.offer.modes:
+            asked = f"{safe_line(ask.agent, reveal=True)} asks: {whole_text(ask.question)}"
+            fields = {"answer": {"type": "string", "title": "Answer"}}
+            schema = {"type": "object", "properties": fields, "required": ["answer"]}
+            action, filled = await self._elicited(
+                {"mode": "form", "message": asked, "requestedSchema": schema}
+            )
+            text = filled.get("answer") if action == "accept" else None
         if not ask.open:
             return
-        if text is None:
-            await ask.deny()
-        else:
+        if isinstance(text, str):
             await ask.answer(text)
+        else:
+            await ask.deny()
 
-    async def _elicited(self, ask: Ask) -> str | None:
-        asked = f"{safe_line(ask.agent, reveal=True)} asks: {whole_text(ask.question)}"
+    async def _elicitation(self, ask: Ask) -> None:
+        """Hand a server's question on, with whose it is before its words."""
+        wanted = ask.elicitation
+        if wanted is None or wanted.mode not in self._editor.offer.modes:
+            await _left(ask)
+            return
+        whose = f" for agent {safe_line(ask.agent, reveal=True)}" if ask.agent else ""
+        message = f"server {wanted.server}{whose}: {whole_text(wanted.message)}"
+        if wanted.mode is ElicitationMode.FORM:
+            schema = _made_safe(wanted.schema)
+            params: dict[str, object] = {"mode": "form", "requestedSchema": schema}
+        else:
+            host = safe_line(wanted.host, reveal=True)
+            looks = ", which is not what it looks like" if wanted.is_punycode else ""
+            message += f"\nopens {host}{looks}"
+            self._visits += 1
+            visit = f"{self._session}.{self._visits}"
+            params = {"mode": "url", "url": wanted.url, "elicitationId": visit}
+        action, filled = await self._elicited({**params, "message": message})
+        if not ask.open:
+            return
+        try:
+            if action == "accept":
+                await ask.accept(cast("Mapping[str, FormValue]", filled))
+            elif action == "decline":
+                await ask.decline()
+            else:
+                await ask.cancel()
+        except ConfigError:  # what does not fit the form is no answer
+            await _left(ask)
+
+    async def _sampling(self, ask: Ask) -> None:
+        """Show all that would be sent to the model, and what for."""
+        wanted = ask.sampling
+        shown = "" if wanted is None else whole_text(wanted.prompt)
+        if wanted is None or len(shown.encode()) > self._limits.frame_bytes_max // 4:
+            await _settle(ask, _NO)  # what cannot be shown whole is not approved
+            return
+        chosen = await self._permission(
+            {
+                "toolCallId": f"{self._session}.{wanted.server}.sampling",
+                "title": f"server {wanted.server} wants a turn of your model",
+                "kind": "other",
+                "status": "pending",
+                "content": [{"type": "content", "content": content(shown)}],
+            },
+            _SAMPLING_OPTIONS,
+        )
+        await _settle(ask, chosen)
+
+    async def _elicited(self, params: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+        """Return what a person decided, and what they filled in; `cancel` where nobody did."""
         try:
             answer = await self._editor.ask(
-                "elicitation/create",
-                {
-                    "sessionId": self._session,
-                    "mode": "form",
-                    "message": asked[: self._limits.chunk_chars_max],
-                    "requestedSchema": {
-                        "type": "object",
-                        "properties": {"answer": {"type": "string", "title": "Answer"}},
-                        "required": ["answer"],
-                    },
-                },
+                "elicitation/create", {"sessionId": self._session, **params}
             )
         except RequestError:
-            return None
-        filled = as_object(answer.get("content")) or {}
-        text = filled.get("answer")
-        return text if answer.get("action") == "accept" and isinstance(text, str) else None
+            return "cancel", {}
+        return str(answer.get("action")), as_object(answer.get("content")) or {}
 
     async def confirm_tools(self, items: Sequence[Item], tool_call: str) -> bool:
         """Show what servers say of their tools, all of it; True only if that is allowed."""
@@ -204,6 +267,25 @@ def _title(request: ApprovalRequest) -> str:
     name = f"{request.ref.server}/{request.ref.name}"
     who = "" if request.agent == PARENT else f"{request.agent}: "
     return safe_line(who + name, reveal=True)
+
+
+def _made_safe(value: object) -> object:
+    """Return a schema whose texts command no terminal; its keys and values stay as they are."""
+    if not isinstance(value, Mapping):
+        return value
+    schema = cast("Mapping[str, object]", value)
+    return {
+        key: safe_line(item, reveal=True)
+        if key in _SHOWN and isinstance(item, str)
+        else _made_safe(item)
+        for key, item in schema.items()
+    }
+
+
+async def _left(ask: Ask) -> None:
+    """Tell that nobody has decided, if anybody still waits for it."""
+    if ask.open:
+        await ask.cancel()
 
 
 async def _settle(ask: Ask, chosen: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from orchestrator.core.display import safe_line
+from orchestrator.core.display import safe_line, safe_text
 from orchestrator.core.errors import ConfigError, RemitError
+from policies import PolicyError
 
 __all__ = [
     "CANCELLED",
@@ -53,18 +54,27 @@ class RequestError(Exception):
         return error
 
 
-def request_error(error: RemitError) -> RequestError:
+def request_error(error: RemitError | PolicyError) -> RequestError:
     """Return how an error of ours is told: its code, what happened, why, and what mends it."""
+    if isinstance(error, PolicyError):
+        return _told(
+            INVALID_PARAMS, "E-POLICY", f"{error.place}: {error.message}", error.excerpt, ""
+        )
     code = INVALID_PARAMS if isinstance(error, ConfigError) else INTERNAL
+    return _told(code, error.code, error.message, error.why, error.fix)
+
+
+def _told(number: int, code: str, message: str, why: str, fix: str) -> RequestError:
+    shown = safe_line(message, reveal=True)
+    details = [safe_text(why, reveal=True), fix and f"fix: {safe_text(fix, reveal=True)}"]
     # `reason` and `details` are what editors show
-    details = [error.why, error.fix and f"fix: {error.fix}"]
     return RequestError(
-        code,
-        f"{error.code}: {safe_line(error.message, reveal=True)}",
+        number,
+        f"{code}: {shown}",
         {
-            "code": error.code,
-            "reason": safe_line(error.message, reveal=True),
+            "code": code,
+            "reason": shown,
             "details": "\n".join(text for text in details if text),
-            "fix": error.fix,
+            "fix": safe_text(fix, reveal=True),
         },
     )

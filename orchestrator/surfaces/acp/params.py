@@ -9,6 +9,7 @@ from typing import cast
 
 from mcp_client.protocol.jsonrpc import as_object
 from orchestrator.core.display import safe_line
+from orchestrator.sessions.elicitations import ElicitationMode
 from orchestrator.surfaces.acp.errors import INVALID_PARAMS, RequestError
 from orchestrator.surfaces.acp.limits import AcpLimits
 
@@ -28,11 +29,9 @@ Params = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOffer:
-    """What the editor can do. `version` is the protocol that it would like."""
+    """What the editor can do: the ways in which it can ask a person something."""
 
-    version: int = 1
-    elicits_forms: bool = False
-    elicits_urls: bool = False
+    modes: frozenset[ElicitationMode] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +54,13 @@ class PromptRequest:
 
 def read_offer(params: Params) -> ClientOffer:
     """Read `initialize`. Raises RequestError for a version that is no number."""
-    version = params.get("protocolVersion")
-    if type(version) is not int:
+    if type(params.get("protocolVersion")) is not int:
         raise _wrong("protocolVersion", "a whole number")
     capabilities = as_object(params.get("clientCapabilities")) or {}
     elicitation = as_object(capabilities.get("elicitation")) or {}
     # unlike in MCP, an empty object declares nothing
-    return ClientOffer(
-        version=version,
-        elicits_forms=as_object(elicitation.get("form")) is not None,
-        elicits_urls=as_object(elicitation.get("url")) is not None,
-    )
+    modes = [mode for mode in ElicitationMode if as_object(elicitation.get(mode.value)) is not None]
+    return ClientOffer(modes=frozenset(modes))
 
 
 def read_open(params: Params, limits: AcpLimits, *, known: bool) -> OpenRequest:

@@ -45,7 +45,13 @@ def place_for(
     """Return the place whose sessions are opened as `request` says, each in its own folder."""
 
     def opened(plan: SessionPlan) -> AbstractAsyncContextManager[Standing]:
-        wanted = replace(request, folder=plan.cwd, handed=plan.handed, record=_record(plan.name))
+        wanted = replace(
+            request,
+            folder=plan.cwd,
+            handed=plan.handed,
+            modes=plan.modes,
+            record=_record(plan.name),
+        )
         return open_standing(
             wanted, environ=environ, home=home, approver=_EditorsPerson(), on_event=plan.hear
         )

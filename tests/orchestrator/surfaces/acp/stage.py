@@ -22,6 +22,7 @@ from orchestrator.surfaces.acp.place import place_for
 from orchestrator.surfaces.acp.serving import serve
 from orchestrator.surfaces.acp.stdio import read_bytes
 from tests.orchestrator.surfaces.acp import server
+from tests.servers import asking
 
 MODEL = """
 from orchestrator import AuthorityError, CallFailedError, Call, Note
@@ -39,6 +40,14 @@ def echoes(task):
 
 def holds(task):
     return (yield from calls("hold" if "hold" in task.prompt else "echo", task.prompt))
+
+def uses(task):
+    tool, _, url = task.prompt.partition(" ")
+    try:
+        result = yield Call("own", tool, {"url": url})
+    except (AuthorityError, CallFailedError) as error:
+        return "no: " + error.code
+    return result.text
 
 def calls(tool, text):
     try:
@@ -73,6 +82,9 @@ class Home:
             "args": ["-I", server.__file__, str(self.log)],
             "env": [],
         }
+
+    def asking_server(self) -> Message:
+        return {"name": "own", "command": sys.executable, "args": [asking.__file__], "env": []}
 
     def told(self, method: str) -> list[Message]:
         lines = self.log.read_text().splitlines() if self.log.exists() else []
@@ -202,23 +214,17 @@ def first_option(message: Message) -> object:
     return {"result": {"outcome": {"outcome": "selected", "optionId": options[0]["optionId"]}}}
 
 
-@asynccontextmanager
-async def running(
+async def serving(
     home: Home,
-    function: str = "says",
-    *,
-    limits: AcpLimits | None = None,
-    initialized: bool = True,
-    capabilities: Mapping[str, object] | None = None,
+    function: str,
+    reads: int,
+    writes: int,
+    limits: AcpLimits,
     model: str | None = None,
-) -> AsyncGenerator[FakeEditor]:
-    """Run the agent with a recipe of the project as its model, and the editor at its other end."""
-    ended = anyio.Event()
-    to_agent, from_editor = os.pipe()
-    to_editor, from_agent = os.pipe()
+) -> None:
+    """Serve with a recipe of the project as the model, then close the end that was written to."""
     paths = StatePaths.from_environment({"REMIT_HOME": str(home.state)})
     paths.prepare()
-    limits = limits or AcpLimits()
     kept = Conversations(paths.conversations, kept_max=limits.sessions_kept_max)
     request = StandingRequest(
         model=f"recipe:model.py:{function}" if model is None else model,
@@ -234,12 +240,33 @@ async def running(
         version="0",
     )
     try:
+        await serve(place, reads=reads, writes=writes, limits=limits)
+    finally:
+        kept.close()
+        os.close(writes)
+
+
+@asynccontextmanager
+async def running(
+    home: Home,
+    function: str = "says",
+    *,
+    limits: AcpLimits | None = None,
+    initialized: bool = True,
+    capabilities: Mapping[str, object] | None = None,
+    model: str | None = None,
+) -> AsyncGenerator[FakeEditor]:
+    """Run the agent in this process, and the editor at its other end."""
+    ended = anyio.Event()
+    to_agent, from_editor = os.pipe()
+    to_editor, from_agent = os.pipe()
+    try:
         async with anyio.create_task_group() as group:
             editor = FakeEditor(from_editor)
 
-            async def serving() -> None:
-                await serve(place, reads=to_agent, writes=from_agent, limits=limits)
-                os.close(from_agent)
+            async def agent() -> None:
+                given = limits or AcpLimits()
+                await serving(home, function, to_agent, from_agent, given, model)
                 ended.set()
 
             async def listening() -> None:
@@ -249,7 +276,7 @@ async def running(
                     for line in lines:
                         editor.take(line)
 
-            group.start_soon(serving)
+            group.start_soon(agent)
             group.start_soon(listening)
             editor.answers["session/request_permission"] = first_option
             if initialized:
@@ -260,6 +287,5 @@ async def running(
             with anyio.fail_after(20):
                 await ended.wait()
     finally:
-        kept.close()
         for descriptor in (to_agent, to_editor):
             os.close(descriptor)

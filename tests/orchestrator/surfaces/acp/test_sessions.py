@@ -214,6 +214,16 @@ async def test_without_a_model_it_says_how_to_name_one(tmp_path: Path):
     assert cast("Message", error["data"])["code"] == "E-ACP-MODEL"
 
 
+async def test_a_policy_that_cannot_be_read_is_told_with_its_place(home: Home):
+    (home.state / "config" / "own.policy").write_text("policy p v1 { permit everything }")
+    async with running(home) as editor:
+        error = await editor.refused("session/new", cwd=str(home.project), mcpServers=[])
+
+    data = cast("Message", error["data"])
+    assert data["code"] == "E-POLICY"
+    assert "own.policy:1" in str(data["reason"])
+
+
 @pytest.mark.parametrize("cwd", ["relative", "/no/such/folder"])
 async def test_a_session_has_a_folder(home: Home, cwd: str):
     async with running(home) as editor:
