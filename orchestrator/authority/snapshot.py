@@ -38,6 +38,12 @@ OPERATIONS: Final[Mapping[CallMethod, Operation]] = {
 }
 """What a policy calls each of the things that may be asked of a server."""
 
+MATCHED_CHARS_MAX: Final = 100_000
+"""Of one URI held against templates, its characters once for each part of each template: 50 ms. A server
+writes the templates, and can have a model ask for any URI; what is beyond is not found."""
+TEMPLATE_CHARS: Final = 300
+"""What a template costs besides: the reading of it."""
+
 _Key = tuple[str, CallMethod, CapabilityKind, str]
 
 
@@ -197,11 +203,22 @@ class CapabilityTable:
         found = self._data.get((call.server, call.method, call.kind, call.tool))
         if found is not None or call.method is not CallMethod.READ:
             return found
+        return self._meant(call.server, call.tool)
+
+    def _meant(self, server: str, uri: str) -> Capability | None:
+        """Return what the first template that means a URI comes to there."""
+        left = MATCHED_CHARS_MAX
         for item in self._templates:
-            if item.at is not None and item.ref.server == call.server:
-                meant = item.at(call.tool)
-                if meant is not None:
-                    return meant
+            template = item.ref.name
+            # what stands before the first expression stands in each URI
+            if item.ref.server != server or not uri.startswith(template.partition("{")[0]):
+                continue
+            left -= TEMPLATE_CHARS + len(uri) * (1 + 2 * template.count("{"))
+            if left < 0:
+                return None
+            meant = item.at(uri) if item.at is not None else None
+            if meant is not None:
+                return meant
         return None
 
     def __iter__(self) -> Iterator[ToolCapability]:

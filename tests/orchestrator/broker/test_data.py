@@ -11,6 +11,7 @@ import pytest
 from mcp_client.testing import ScriptedServer
 from mcp_client.testing.server import ScriptedRequest
 from orchestrator import AuthorityError, Call, Grant
+from orchestrator.authority.snapshot import MATCHED_CHARS_MAX, TEMPLATE_CHARS
 from orchestrator.broker.builtins import list_capabilities
 from orchestrator.broker.reading import READING_TOOLS
 from orchestrator.core.capability import CapabilityKind
@@ -321,3 +322,25 @@ async def test_what_was_read_clings_to_the_agent():
             await fresh.call(Call(FILES, "ok"))
 
     assert caught.value.reason is DenyReason.FORBIDDEN
+
+
+@pytest.mark.parametrize(("more", "found"), [(0, True), (1, False)])
+async def test_an_address_is_held_against_so_many_templates_of_a_server(more: int, found: bool):
+    uri = "doc://book/seven"
+    before = MATCHED_CHARS_MAX // (TEMPLATE_CHARS + len(uri) * 3) - 1 + more
+    several = [
+        *({"uriTemplate": f"doc://book/{{page}}/{n}", "name": "x"} for n in range(before)),
+        *({"uriTemplate": f"doc://other{n}/{{page}}", "name": "x"} for n in range(before)),
+        *TEMPLATES,
+    ]
+    server = library()
+    server.on(
+        "resources/templates/list", lambda request: request.answer({"resourceTemplates": several})
+    )
+    async with staged(READS, servers=[server]) as stage:
+        view = stage.agent().view
+        if found:
+            assert (await view.call(Call.read(FILES, uri))).text == f"text of {uri}"
+        else:
+            with pytest.raises(AuthorityError, match="not in the snapshot"):
+                await view.call(Call.read(FILES, uri))
