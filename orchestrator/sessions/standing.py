@@ -330,8 +330,14 @@ class _Preparing:
         Where there are both, those of the project are held within the profile's: they only narrow.
         """
         config = self._paths.config.resolve()
-        own = [path for path in paths if path.resolve().is_relative_to(config)]
-        others = [path for path in paths if path not in own]
+        # each is resolved once, and read there: a link that changes meanwhile makes nothing the person's
+        real = [path.resolve() for path in paths]
+        own = [path for path in real if path.is_relative_to(config)]
+        others = [
+            path
+            for path, there in zip(paths, real, strict=True)
+            if not there.is_relative_to(config)
+        ]
         profile = read_policies(own, project=self.project, parameters={}).policy if own else None
         if not others:
             return PolicyFiles(policy=ASK_ALL if profile is None else profile, items=())
@@ -393,7 +399,7 @@ class _Preparing:
             check_offers(session)
         except ConfigError as error:
             where = error.where
-            own = str(self._paths.config)
+            own = str(self._paths.config.resolve())
             lost = "UNKNOWN-SERVER" in error.code
             if not lost and (where is None or not where.path.startswith(own)):
                 raise
