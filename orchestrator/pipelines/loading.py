@@ -20,7 +20,7 @@ from orchestrator.pipelines.files import ProjectFile, read_project_file
 from orchestrator.pipelines.graph import CycleError, generations
 from orchestrator.pipelines.inputs import PromptError, inputs_in
 from orchestrator.pipelines.returns import check_schema
-from orchestrator.pipelines.rights import read_budget, read_grant
+from orchestrator.pipelines.rights import read_grant
 from orchestrator.pipelines.spec import (
     AgentSpec,
     GrantSpec,
@@ -30,6 +30,7 @@ from orchestrator.pipelines.spec import (
     PipelineSpec,
 )
 from orchestrator.pipelines.stepping import STEP_KEYS, read_flow
+from orchestrator.sessions.settings import read_budget
 
 __all__ = ["AGENTS_MAX", "INPUTS_MAX", "load_pipeline"]
 

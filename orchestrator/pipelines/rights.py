@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from orchestrator.agents.budget import Budget
 from orchestrator.authority.admission import Grant
 from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Table
@@ -18,7 +17,7 @@ from policies.limits import PolicyLimits
 from policies.model import Names
 from policies.patterns import PatternError, covers, expand_braces, parse_uri_pattern
 
-__all__ = ["grant_spec", "read_budget", "read_grant"]
+__all__ = ["grant_spec", "read_grant"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _GRANT_KINDS: Final = ("tools", "resources", "prompts", "delegate")
@@ -116,25 +115,6 @@ def _entry(text: str, kind: str, where: Where) -> GrantEntry:
             where=where,
         ) from None
     return GrantEntry(server=server, pattern=pattern, where=where)
-
-
-def read_budget(table: Table) -> Budget:
-    """Return the `budget` of a table. Raises ConfigError for a value that is none."""
-    budget = table.optional("budget")
-    if budget is None:
-        return Budget()
-    budget.only(("turns", "calls", "tokens", "usd", "bytes", "seconds"))
-    for name in budget:
-        if budget.number(name) < 0:
-            raise budget.error(f"{name} of a budget cannot be negative", name)
-    return Budget(
-        turns=budget.integer("turns", None),
-        calls=budget.integer("calls", None),
-        tokens=budget.integer("tokens", None),
-        usd=budget.number("usd", None),
-        bytes=budget.integer("bytes", None),
-        seconds=budget.number("seconds", None),
-    )
 
 
 def _shown(text: str) -> str:

@@ -14,12 +14,11 @@ from typing import Final
 from orchestrator.agents.model import RECIPE_PROVIDER, Model
 from orchestrator.agents.recipe import RecipeSource
 from orchestrator.agents.resolve import check_model_name, resolve_model
-from orchestrator.core.display import safe_line
-from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.errors import ConfigError
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.ports import RandomIds
-from orchestrator.sessions.reading import TooLargeError, read_regular
+from orchestrator.sessions.reading import read_configured
 
 __all__ = ["ChosenModel", "choose_model"]
 
@@ -58,21 +57,9 @@ def choose_model(name: str, *, folder: Path, project: Path) -> ChosenModel:
     if provider != RECIPE_PROVIDER:
         return ChosenModel(name=name)
     path = folder / rest.rpartition(":")[0]
-    try:
-        content = read_regular(path, bytes_max=_BYTES_MAX)
-    except TooLargeError:
-        raise ConfigError(
-            f"{path} is larger than {_BYTES_MAX} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=Where(str(path)),
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the recipe {safe_line(str(path))}: {error.strerror}",
-            code="E-MODEL-FORM",
-            fix="write recipe:FILE.py:FUNCTION",
-            where=Where(str(path)),
-        ) from error
+    content = read_configured(
+        path, what="the recipe", code="E-MODEL-FORM", fix="write recipe:FILE.py:FUNCTION"
+    )
     real, root = path.resolve(), project.resolve()
     shown = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.as_posix()
     digest = hashlib.sha256(content).hexdigest()

@@ -14,10 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["PIECE_BYTES", "TooLargeError", "pieces_of", "read_regular"]
+from orchestrator.core.display import safe_line
+from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.limits import OrchestratorLimits
+
+__all__ = ["PIECE_BYTES", "TooLargeError", "pieces_of", "read_configured", "read_regular"]
 
 PIECE_BYTES: Final = 1024 * 1024
 """One read: bytes are counted as they come, since a file may say a wrong size."""
+_DOCUMENT_BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
@@ -34,6 +39,27 @@ def read_regular(path: Path, *, bytes_max: int, follow: bool = True) -> bytes:
     """
     with pieces_of(path, bytes_max=bytes_max, follow=follow) as pieces:
         return b"".join(pieces)
+
+
+def read_configured(
+    path: Path, *, what: str, code: str, fix: str = "", bytes_max: int = _DOCUMENT_BYTES_MAX
+) -> bytes:
+    """Return what stands in a file that a person or a project has written; `what` names its kind.
+
+    Raises ConfigError if it is too large, or, with `code`, if it cannot be read.
+    """
+    shown = f"{what} {safe_line(str(path), reveal=True)}".strip()
+    where = Where(str(path))
+    try:
+        return read_regular(path, bytes_max=bytes_max)
+    except TooLargeError:
+        raise ConfigError(
+            f"{shown} has more than {bytes_max} bytes", code="E-CONFIG-TOO-LARGE", where=where
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {shown}: {error.strerror}", code=code, fix=fix, where=where
+        ) from error
 
 
 @contextmanager

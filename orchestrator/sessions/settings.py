@@ -20,7 +20,7 @@ from orchestrator.core.documents import Table, read_toml
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
-from orchestrator.sessions.reading import TooLargeError, read_regular
+from orchestrator.sessions.reading import read_configured
 
 __all__ = [
     "PROFILE_FILE",
@@ -41,7 +41,7 @@ _BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
 _POLICIES_MAX: Final = 100
 """Policy files of one settings file; nobody keeps track of more."""
 _PRICES_MAX: Final = 1_000
-_BUDGET: Final = ("turns", "calls", "tokens", "usd", "seconds")
+_BUDGET: Final = ("turns", "calls", "tokens", "usd", "bytes", "seconds")
 _KNOWN: Final = ("remit", "model", "policy", "budget", "prices")
 _REFUSED: Final[Mapping[str, str]] = {
     "base_url": "a project cannot say where a model's requests go",
@@ -90,22 +90,9 @@ def load_settings(path: Path, origin: Origin) -> Settings:
 
     Raises ConfigError, with the place, for what it holds.
     """
-    try:
-        content = read_regular(path, bytes_max=_BYTES_MAX)
-    except FileNotFoundError:
+    if not path.exists():
         return Settings()
-    except TooLargeError:
-        raise ConfigError(
-            f"{path} has more than {_BYTES_MAX} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=Where(str(path)),
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {path}: {error.strerror}",
-            code="E-CONFIG-FILE",
-            where=Where(str(path)),
-        ) from error
+    content = read_configured(path, what="", code="E-CONFIG-FILE")
     table = read_toml(content, str(path)).table()
     if origin is Origin.PROJECT:
         _refuse(table)
@@ -158,6 +145,7 @@ def read_budget(table: Table) -> Budget:
         calls=budget.integer("calls", None),
         tokens=budget.integer("tokens", None),
         usd=budget.number("usd", None),
+        bytes=budget.integer("bytes", None),
         seconds=budget.number("seconds", None),
     )
 

@@ -9,7 +9,6 @@ from typing import Final
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Document, Table, read_json
-from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
@@ -18,7 +17,7 @@ from orchestrator.sessions.configuration.keys import unknown_key
 from orchestrator.sessions.configuration.source import ServersSource
 from orchestrator.sessions.entries import ConfigWarning, ServerEntry, ServersFile
 from orchestrator.sessions.fingerprints import Digests
-from orchestrator.sessions.reading import TooLargeError, read_regular
+from orchestrator.sessions.reading import read_configured
 
 __all__ = ["load_servers", "read_servers"]
 
@@ -31,21 +30,12 @@ SERVERS_MAX: Final = 200
 
 def load_servers(path: Path, source: ServersSource) -> ServersFile:
     """Read a servers file. Raises ConfigError if it is missing, or as `read_servers`."""
-    try:
-        content = read_regular(path, bytes_max=_LIMITS.document_bytes_max)
-    except TooLargeError:
-        raise ConfigError(
-            f"the servers file {path} has more than {_LIMITS.document_bytes_max} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=Where(str(path)),
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the servers file {path}: {error.strerror}",
-            code="E-SERVERS-FILE",
-            fix='make it, or name the right one: servers = "….json"',
-            where=Where(str(path)),
-        ) from error
+    content = read_configured(
+        path,
+        what="the servers file",
+        code="E-SERVERS-FILE",
+        fix='make it, or name the right one: servers = "….json"',
+    )
     return read_servers(read_json(content, str(path)), source)
 
 

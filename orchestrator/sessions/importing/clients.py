@@ -12,7 +12,7 @@ from orchestrator.core.documents import Document, Table, read_json, read_toml
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.jsonc import blank_comments
 from orchestrator.core.nearest import did_you_mean
-from orchestrator.sessions.reading import TooLargeError, read_regular
+from orchestrator.sessions.reading import read_configured
 
 __all__ = ["FILE_BYTES_MAX", "Client", "Places", "ServerTable", "client_of", "read_client"]
 
@@ -156,21 +156,13 @@ def _of_claude_project(root: Table, project: Path) -> Iterator[Table]:
 
 
 def _document(path: Path, client: Client) -> Document:
-    try:
-        content = read_regular(path, bytes_max=FILE_BYTES_MAX)
-    except TooLargeError:
-        raise ConfigError(
-            f"{path} has more than {FILE_BYTES_MAX} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=Where(str(path)),
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {path}: {error.strerror}",
-            code="E-IMPORT-FILE",
-            fix="name the file that the client reads",
-            where=Where(str(path)),
-        ) from error
+    content = read_configured(
+        path,
+        what="",
+        code="E-IMPORT-FILE",
+        fix="name the file that the client reads",
+        bytes_max=FILE_BYTES_MAX,
+    )
     if client is Client.CODEX:
         return read_toml(content, str(path), bytes_max=FILE_BYTES_MAX)
     try:

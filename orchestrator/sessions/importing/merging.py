@@ -19,7 +19,7 @@ from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.importing.dialects import ImportedEntry
-from orchestrator.sessions.reading import TooLargeError, read_regular
+from orchestrator.sessions.reading import read_configured
 from orchestrator.sessions.state import replace_text
 
 __all__ = ["Fate", "Merged", "merge_entries", "without_entry", "write_merged"]
@@ -113,22 +113,9 @@ def _merge(servers: dict[str, object], entry: ImportedEntry) -> Fate:
 
 
 def _root(path: Path) -> dict[str, object]:
-    try:
-        content = read_regular(path, bytes_max=_BYTES_MAX)
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except TooLargeError:
-        raise ConfigError(
-            f"{path} has more than {_BYTES_MAX} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=Where(str(path)),
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the servers file {path}: {error.strerror}",
-            code="E-SERVERS-FILE",
-            where=Where(str(path)),
-        ) from error
+    content = read_configured(path, what="the servers file", code="E-SERVERS-FILE")
     root: Mapping[str, object] = read_json(content, str(path)).root
     return dict(root)
 
