@@ -198,8 +198,7 @@ class ParentSession(parent.ParentSession):
                 logins=login_ports(paths, entries, login),
                 ports=ports,
             )
-            session.definitions = definitions
-            pins = PinKeeper(paths.pins, limits=limits)
+            session.definitions, pins = definitions, PinKeeper(paths.pins, limits=limits)
             door = (
                 control_of(session, own.folder, watch, ports, limits) if control else nullcontext()
             )

@@ -7,14 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Collection,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
