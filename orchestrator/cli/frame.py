@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "approvals": LazyCommand(
         "orchestrator.cli.approvals:approvals", "Answer what agents ask people."
     ),
+    "serve": LazyCommand("orchestrator.cli.serve:serve", "Show runs on a local page."),
     "search": LazyCommand("orchestrator.cli.search:search", "Search the tools there are."),
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),

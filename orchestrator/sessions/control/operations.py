@@ -24,6 +24,7 @@ from orchestrator.sessions.asks import Ask, AskKind
 from orchestrator.sessions.control.watching import AgentLine, Watch
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.persistent import PersistentSubagent
+from policies import Context, Operation, Principal, Request, Resource, explain
 
 __all__ = ["ControlDesk", "Peer"]
 
@@ -178,6 +179,24 @@ class ControlDesk:
                 for line in lines
             ],
         }
+
+    def explain(self, arguments: _Arguments) -> _Answer:
+        """What a call would be answered by the session's policy now, and by which rule."""
+        target, values = _text(arguments, "call"), arguments.get("arguments", {})
+        server, slash, tool = target.partition("/")
+        if not server or not slash or not tool or not isinstance(values, dict):
+            raise _bad("call is SERVER/TOOL, and arguments an object")
+        role = _text(arguments, "role")
+        explanation = explain(
+            self.session.policy,
+            Request(
+                principal=Principal(role=role, agent=_text(arguments, "agent", role), depth=1),
+                action=Operation.CALL,
+                resource=Resource(server, "tool", tool),
+                context=Context(cast("dict[str, object]", values)),
+            ),
+        )
+        return {**explanation.to_json(), "text": explanation.to_text()}
 
     # ------------------------------------------------------------------------------- acting
 
@@ -385,6 +404,7 @@ _LOOKS: Final[Mapping[str, _Look]] = {
     "ask": ControlDesk.ask,
     "servers": ControlDesk.servers,
     "cost": ControlDesk.cost,
+    "explain": ControlDesk.explain,
 }
 """What only looks."""
 _ACTS: Final[Mapping[str, _Act]] = {
