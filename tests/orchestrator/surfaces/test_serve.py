@@ -24,6 +24,12 @@ SHOWS = {"X-Remit-Token": TOKEN}
 HERE = "http://127.0.0.1:8123"
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """The page's server runs on asyncio alone."""
+    return "asyncio"
+
+
 def kept() -> Records:
     def audit(run: str, filters: Mapping[str, str]) -> dict[str, object]:
         return {"kinds": [], "count": 0, "more": False, "records": [], "asked": dict(filters)}
