@@ -16,6 +16,7 @@ from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.jsonrpc import as_object, reread
 from orchestrator.authority.standing import Standing
 from orchestrator.broker.wish import Wish
+from orchestrator.core.capability import CapabilityKind
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import AuthorityError, DenyReason
 from policies import Decision, Label
@@ -100,7 +101,10 @@ class Duties:
         return replace(
             content,
             blocks=tuple(_hidden_block(block, pointers) for block in content.blocks),
-            structured=_without(content.structured, pointers),
+            # beside a tool's own values it is words of the server's, like a text that is no JSON
+            structured=_without(content.structured, pointers)
+            if content.origin.kind == CapabilityKind.TOOL.value
+            else None,
         )
 
     def _whose(self, wish: Wish, scope: Scope) -> Iterable[Standing]:

@@ -344,3 +344,19 @@ async def test_an_address_is_held_against_so_many_templates_of_a_server(more: in
         else:
             with pytest.raises(AuthorityError, match="not in the snapshot"):
                 await view.call(Call.read(FILES, uri))
+
+
+async def test_what_a_policy_hides_is_in_no_completion_and_no_prompt_either():
+    text = READS.replace(
+        "policy reading v1 {",
+        'policy reading v1 {\n  oblige "hide" get_prompt, complete on files/review prompt redact /email',
+    )
+    async with staged(text, servers=[library()]) as stage:
+        view = stage.agent().view
+        got = await view.call(Call.prompt(FILES, "review", {"code": "ada@x"}))
+        values = await view.call(Call.completion(FILES, "review", argument="code", value=""))
+
+    for content in (got, values):
+        assert content.structured is None
+        assert content.text.startswith("[redacted")
+    assert "ada@x" not in got.text
