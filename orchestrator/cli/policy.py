@@ -41,6 +41,9 @@ policy = LazyGroup(
         "convert": LazyCommand(
             f"{_ROOM}_converting:convert", "Carry rules over from other programs, or to Cedar."
         ),
+        "always": LazyCommand(
+            f"{_ROOM}_always:always", "Show, and take back, what you let through always."
+        ),
     },
     short_help="Check policies, explain decisions.",
     help="Check policies, explain decisions.",

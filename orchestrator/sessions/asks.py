@@ -27,6 +27,7 @@ from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import ApprovalRequest, Approver
+from orchestrator.sessions.always import NEVER_ALWAYS, StandingYes, cannot_keep
 from orchestrator.sessions.elicitations import (
     NOBODY,
     Elicitation,
@@ -84,6 +85,7 @@ class Ask:
         question: str = "",
         elicitation: Elicitation | None = None,
         sampling: SamplingWish | None = None,
+        always: StandingYes = NEVER_ALWAYS,
     ) -> None:
         self.kind = kind
         self.agent = agent
@@ -96,6 +98,7 @@ class Ask:
         self._answer: _Answer | None = None
         self._text = ""
         self._once = False
+        self._always = always
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -106,6 +109,11 @@ class Ask:
     def open(self) -> bool:
         """True while an answer still counts."""
         return not self._settled.is_set()
+
+    @property
+    def always_rule(self) -> str:
+        """The permit that `allow_always` keeps, to be shown before; empty if there can be none."""
+        return "" if self.request is None else self._always.rule_for(self.request)
 
     async def allow_once(self) -> None:
         """Let exactly this be done. Raises ConfigError if it is over, or neither a call nor sampling."""
@@ -122,6 +130,23 @@ class Ask:
         It ends with the agent, with the session, and when the policy or the definition changes.
         """
         self._approve(_Answer.SESSION)
+        await anyio.lowlevel.checkpoint()
+
+    async def allow_always(self, rule: str) -> None:
+        """Let this call be made now, and each that is exactly like it later, in this project.
+
+        `rule` is `always_rule` as it was shown: that permit is kept in the person's own
+        `policies/always.policy`, until `remit policy always revoke`. A changed definition of the tool,
+        or another argument, asks again.
+
+        Raises ConfigError if it is over, no approval, cannot be kept, or `rule` is not what would be.
+        """
+        request = self.request
+        if request is None or not rule or rule != self.always_rule:
+            raise cannot_keep("this is not the permit that would be kept")
+        if self.open:
+            self._always.keep(request)
+        self._approve(_Answer.ONCE)
         await anyio.lowlevel.checkpoint()
 
     async def deny(self) -> None:
@@ -232,9 +257,14 @@ class AskDesk:
     interactive = True
 
     def __init__(
-        self, fallback: Approver, limits: OrchestratorLimits, person: Person = NOBODY
+        self,
+        fallback: Approver,
+        limits: OrchestratorLimits,
+        person: Person = NOBODY,
+        always: StandingYes = NEVER_ALWAYS,
     ) -> None:
         self._fallback = fallback
+        self._always = always
         self._person = person
         self._asks_max = limits.asks_max
         self._consents_max = limits.consents_max
@@ -296,12 +326,12 @@ class AskDesk:
                 ask.forget()
 
     async def approve(self, request: ApprovalRequest) -> bool:
-        """Return True if somebody said yes to this call, now or for the session.
+        """Return True if somebody said yes to this call, now, for the session or for always.
 
         Raises AuthorityError where nobody can be asked.
         """
         consent = _Consent(request.agent, request.ref, request.rule)
-        if consent in self._consents:
+        if consent in self._consents or self._always.permits(request):
             await anyio.lowlevel.checkpoint()
             return True
         if not self._is_attended(request.agent):
@@ -313,7 +343,8 @@ class AskDesk:
                 rule=request.rule,
                 fix=_NOBODY_FIX,
             )
-        answer = await self._wait_for(Ask(AskKind.APPROVAL, request.agent, request=request))
+        ask = Ask(AskKind.APPROVAL, request.agent, request=request, always=self._always)
+        answer = await self._wait_for(ask)
         if answer == _Answer.SESSION.value and len(self._consents) < self._consents_max:
             self._consents[consent] = None
         return answer is not None

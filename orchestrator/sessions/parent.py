@@ -81,7 +81,7 @@ class ParentSession:
         logins: LoginPorts | None = None,
     ) -> None:
         self._entries = tuple(servers)
-        self._desk = AskDesk(ports.approver, limits, ports.person)
+        self._desk = AskDesk(ports.approver, limits, ports.person, ports.always)
         self._ports = ports = replace(ports, approver=self._desk)
         self._limits = limits
         self._discovery = Discovery(self._shown_tools, skills)

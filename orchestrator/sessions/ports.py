@@ -11,6 +11,7 @@ from itertools import count
 from orchestrator.agents.events import AgentEvent
 from orchestrator.core.ids import IdSource
 from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink, Clock, Telemetry
+from orchestrator.sessions.always import NEVER_ALWAYS, StandingYes
 from orchestrator.sessions.elicitations import ALL_MODES, NOBODY, ElicitationMode, Person
 
 __all__ = ["NobodyToAsk", "RandomIds", "SessionPorts", "SystemClock"]
@@ -57,7 +58,7 @@ class SessionPorts:
 
     `digest_arguments` makes the keyed digest of argument bytes that the record holds. `person` is
     asked what servers want, beside the approver; `modes` are the ways in which servers may ask,
-    and no other is declared to them (S-13).
+    and no other is declared to them (S-13). `always` is what a person has let through for good.
     """
 
     clock: Clock
@@ -69,3 +70,4 @@ class SessionPorts:
     digest_arguments: Callable[[bytes], str]
     person: Person = NOBODY
     modes: frozenset[ElicitationMode] = ALL_MODES
+    always: StandingYes = NEVER_ALWAYS

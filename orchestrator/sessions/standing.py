@@ -23,6 +23,7 @@ from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import Approver, AuditSink
 from orchestrator.sessions.admitting import admit_servers
+from orchestrator.sessions.always import AlwaysFile
 from orchestrator.sessions.approvals import (
     ApprovalStore,
     Item,
@@ -191,7 +192,7 @@ async def open_standing(
             limits=limits,
             prices=preparing.settings.prices,
             logins=login_ports(paths, preparing.entries, login),
-            ports=ports,
+            ports=replace(ports, always=AlwaysFile(paths, preparing.project)),
         )
         session.definitions = preparing.definitions
         keeper = PinKeeper(paths.pins, limits=limits)

@@ -150,6 +150,23 @@ def test_where_nobody_can_be_asked_it_says_what_was_wanted_and_waits_for_nobody(
     assert '"notes"' in wanted["rule"]
 
 
+def test_what_a_person_lets_through_always_needs_nobody_to_ask(
+    remit: Remit, project: Path, home: Path
+):
+    Path("ask.policy").write_text(ASKS)
+    kept = home / "config" / "policies" / "always.policy"
+    kept.parent.mkdir()
+    here = hashlib.sha256(str(project.resolve()).encode()).hexdigest()[:12]
+    kept.write_text(
+        f'policy always-{here}-1 v1 {{ permit "1" call on files/read_file unknown args deny '
+        'when arg(/path) == "note.txt" }\n'
+    )
+
+    ended = asked(remit, "reads", "--json", "--policy", "ask.policy", *approved("ask.policy"))
+
+    assert cast("dict[str, str]", ended.json["result"])["value"] == "the note"
+
+
 @pytest.mark.requirement("S-48")
 def test_without_a_policy_each_call_asks(remit: Remit, project: Path):
     ended = asked(remit, "sees", "--json")
