@@ -9,8 +9,8 @@ from claude_agent_sdk import ClaudeAgentOptions
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
+from orchestrator.surfaces.guests.answering import CONTENT_KEY, ERROR_KEY
 from orchestrator.surfaces.guests.claude_agent_server import claude_server
-from orchestrator.surfaces.guests.gateway import CONTENT_KEY, ERROR_KEY
 from tests.guests.stage import ALLOWED, BOOK, DENIED, WORTH, Stage
 
 pytestmark = [pytest.mark.guests, pytest.mark.subprocess]

@@ -39,14 +39,16 @@ def invite(session: ParentSession, name: str, *, budget: Budget | None = None) -
     else:
         agent = session.subagent(name, model=GUEST, budget=wanted.or_else(GATEWAY_BUDGET))
     view = SnapshotView(agent)
-    if not _tools_of(agent):
+    if not _may_anything(agent):
         view.close()
         raise _nothing(session, name)
     return view
 
 
-def _tools_of(agent: OneOffSubagent) -> bool:
-    return any(spec.server != BUILTIN_SERVER for spec in agent.view.tools)
+def _may_anything(agent: OneOffSubagent) -> bool:
+    view = agent.view
+    tools = any(spec.server != BUILTIN_SERVER for spec in view.tools)
+    return tools or bool(view.resources) or bool(view.prompts)
 
 
 def _nothing(session: ParentSession, name: str) -> ConfigError:

@@ -15,6 +15,12 @@ class GuestLimits:
     """Calls of one guest that wait for others of it to end; each keeps its arguments in memory."""
     name_chars_max: int = 256
     """A tool's name that a guest made up, as it goes on record."""
+    uri_chars_max: int = 8192
+    """A URI that a guest asks for, the server's label with it; longer ones no server takes either."""
+    answer_bytes_max: int = 7 * 1024 * 1024
+    """One answer of the gateway, as JSON: with what is put around it, it is still one frame of MCP."""
+    page_bytes_max: int = 1024 * 1024
+    """One page of a list: eight tools with the largest schema there may be."""
     body_bytes_max: int = 4 * 1024 * 1024
     """One request over HTTP: four times the arguments of a call."""
     http_sessions_max: int = 16

@@ -18,7 +18,7 @@ import anyio
 from orchestrator.agents.calling import Caller
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.rendering import described, render_error, render_result, shown_schema
-from orchestrator.core.calls import Call, ToolSpec
+from orchestrator.core.calls import Call, PromptSpec, ResourceSpec, ToolSpec
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import AuthorityError, DenyReason, RemitError
@@ -130,10 +130,24 @@ class SnapshotView:
             for spec in self._specs()
         ]
 
+    def resources(self) -> Sequence[ResourceSpec]:
+        """Return the resources and templates that may be read. Raises as `list`."""
+        self.require()
+        return self._view.resources
+
+    def prompts(self) -> Sequence[PromptSpec]:
+        """Return the prompts that may be got. Raises as `list`."""
+        self.require()
+        return self._view.prompts
+
     async def call(
         self, name: str, arguments: Mapping[str, object], *, call_id: str = ""
     ) -> UntrustedContent:
-        """Make one call of a tool by the name that the list has.
+        """Call a tool by the name that the list has. Raises as `make`."""
+        return await self.make(self._meant(name, arguments, call_id))
+
+    async def make(self, call: Call) -> UntrustedContent:
+        """Make a call of anything that the snapshot has: a tool, a read, a prompt, a completion.
 
         Raises:
             AuthorityError: it was denied or refused; says why, and what the server has seen.
@@ -147,7 +161,6 @@ class SnapshotView:
                 code="E-GUEST-THREAD",
                 fix="run the framework by its async entry, not by one that starts a thread",
             )
-        call = self._meant(name, arguments, call_id)
         if self._under_way >= self._under_way_max:
             raise RemitError(
                 f"{self._under_way} calls of this guest are under way, the most there may be",
@@ -157,7 +170,7 @@ class SnapshotView:
         self._under_way += 1
         try:
             async with self._room:
-                return await self._make(call)
+                return await self._within_budget(call)
         finally:
             self._under_way -= 1
 
@@ -194,6 +207,10 @@ class SnapshotView:
             },
         )
 
+    def unknown(self, name: str) -> Call:
+        """Return the call of a thing that the list does not have: made, it is refused on record."""
+        return Call("", name[: self._limits.name_chars_max])
+
     def _specs(self) -> Sequence[ToolSpec]:
         return [spec for spec in self._view.tools if spec.server != BUILTIN_SERVER]
 
@@ -202,9 +219,9 @@ class SnapshotView:
         for spec in self._specs():
             if spec.model_name == name:
                 return Call(spec.server, spec.tool, arguments, call_id)
-        return Call("", name[: self._limits.name_chars_max], arguments, call_id)
+        return self.unknown(name)
 
-    async def _make(self, call: Call) -> UntrustedContent:
+    async def _within_budget(self, call: Call) -> UntrustedContent:
         meter = self._agent.meter
         spent = meter.exhausted(self._now())
         if spent is not None or not meter.take_calls(1):

@@ -16,12 +16,8 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
-from orchestrator.surfaces.guests.gateway import (
-    CONTENT_KEY,
-    ERROR_KEY,
-    REFUSED_CODE,
-    gateway_server,
-)
+from orchestrator.surfaces.guests.answering import CONTENT_KEY, ERROR_KEY, REFUSED_CODE
+from orchestrator.surfaces.guests.gateway import gateway_server
 from orchestrator.surfaces.guests.http import Listening, open_listening, serve_http
 from orchestrator.surfaces.guests.limits import GuestLimits
 from orchestrator.surfaces.guests.stdio import serve_lines
@@ -233,6 +229,20 @@ async def test_http_opens_no_session_over_its_bound(tmp_path: Path):
     limits = GuestLimits(http_sessions_max=1)
     async with open_stage(tmp_path) as stage, listening(stage, limits) as found:
         assert await status(found, headers(found)) == 200
+        assert await status(found, headers(found)) == 503
+
+
+async def test_http_takes_no_connection_over_its_bound(tmp_path: Path):
+    limits = GuestLimits(http_connections_max=2)
+    async with (
+        open_stage(tmp_path) as stage,
+        listening(stage, limits) as found,
+        httpx.AsyncClient() as first,
+    ):
+        body = json.dumps(INITIALIZE).encode()
+        answer = await first.post(found.url, headers=headers(found), content=body)
+
+        assert answer.status_code == 200
         assert await status(found, headers(found)) == 503
 
 

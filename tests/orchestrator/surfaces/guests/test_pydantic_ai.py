@@ -24,6 +24,12 @@ from tests.guests.stage import ALLOWED, BOOK, DENIED, WORTH, Stage, open_stage
 pytestmark = pytest.mark.subprocess
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """The framework runs on asyncio."""
+    return "asyncio"
+
+
 class Caller:
     """A model that calls the tool once, and answers with what it was told."""
 
