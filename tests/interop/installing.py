@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
+    "ACP",
     "ALL",
     "FASTMCP_SKILLS",
     "FASTMCP_TASKS",
@@ -69,7 +70,9 @@ PYTHON: Final = PackageSet(
 FASTMCP_TASKS: Final = PackageSet("fastmcp-tasks", ("fastmcp==4.1.4", "fastmcp-tasks==4.1.4"))
 FASTMCP_SKILLS: Final = PackageSet("fastmcp-skills", ("fastmcp==4.2.3",))
 
-ALL: Final = (NODE, PYTHON, FASTMCP_TASKS, FASTMCP_SKILLS)
+ACP: Final = PackageSet("acp", ("@agentclientprotocol/sdk@2.4.0", "acpx@0.19.1"), is_node=True)
+
+ALL: Final = (NODE, PYTHON, FASTMCP_TASKS, FASTMCP_SKILLS, ACP)
 
 
 def cache_folder() -> Path:

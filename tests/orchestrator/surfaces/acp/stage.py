@@ -113,6 +113,7 @@ class FakeEditor:
     writes: int
     messages: list[Message] = field(default_factory=list[Message])
     answers: dict[str, Answers] = field(default_factory=dict[str, Answers])
+    on_begin: Callable[[object, str], None] = lambda number, method: None
     _number: int = 0
     _news: anyio.Event = field(default_factory=anyio.Event)
 
@@ -125,6 +126,7 @@ class FakeEditor:
 
     def begin(self, method: str, **params: object) -> int:
         self._number += 1
+        self.on_begin(self._number, method)
         self.send({"id": self._number, "method": method, "params": params})
         return self._number
 
