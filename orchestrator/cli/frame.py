@@ -40,6 +40,9 @@ COMMANDS: Final = {
     ),
     "serve": LazyCommand("orchestrator.cli.serve:serve", "Show runs on a local page."),
     "search": LazyCommand("orchestrator.cli.search:search", "Search the tools there are."),
+    "shell": LazyCommand(
+        "orchestrator.cli.shell:shell", "Talk with your own agent, over the servers there are."
+    ),
     "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
     "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
     "mcp": LazyCommand(

@@ -151,6 +151,11 @@ class Subagent:
         return self.cell
 
     @property
+    def purse(self) -> Meter:
+        """What its children, and what servers want in its calls, are paid from now."""
+        return self.meter
+
+    @property
     def view(self) -> AgentView:
         """The agent's side of the broker."""
         return self._view(None)

@@ -232,7 +232,7 @@ class Household:
         grant = wish.grant or Grant()
         above = parent.lineage if parent is not None else ()
         now = self._now()
-        purse = self._meter if parent is None else parent.meter
+        purse = self._meter if parent is None else parent.purse
         cell = agent_cell(
             self._home.ledger,
             agent,

@@ -66,6 +66,7 @@ class PersistentSubagent(Subagent):
     _mail: Mailbox = field(default_factory=Mailbox, init=False)
     _number: int = field(default=0, init=False)
     _task_cell: Cell | None = field(default=None, init=False)
+    _task_meter: Meter | None = field(default=None, init=False)
 
     @property
     def state(self) -> AgentState:
@@ -76,6 +77,11 @@ class PersistentSubagent(Subagent):
     def acting(self) -> Cell:
         """What it acts under now: the task that it is at, which can be stopped alone."""
         return self.cell if self._task_cell is None else self._task_cell
+
+    @property
+    def purse(self) -> Meter:
+        """The meter of the task that it is at: all that is left of its budget is set aside in it."""
+        return self.meter if self._task_meter is None else self._task_meter
 
     @property
     def tasks(self) -> tuple[Task[Any], ...]:
@@ -250,7 +256,7 @@ class PersistentSubagent(Subagent):
         now = self.home.ports.clock.now()
         self.meter.begin(started=now, price=None)  # its time is that of one task
         given = self.meter.set_aside(self.meter.remaining(now), now)
-        meter = Meter(given, started=now)
+        self._task_meter = meter = Meter(given, started=now)
         result: AgentResult | None = None
         # A cell for each task: to stop one is to take back what it and its children act under.
         self._task_cell = cell = agent_cell(self.home.ledger, self.id, self.cell)
@@ -270,7 +276,7 @@ class PersistentSubagent(Subagent):
         finally:
             if result is None and not task.is_over:  # the session ends under it
                 self._settle(task, stopped(self.id))
-            self._task_cell = None
+            self._task_cell = self._task_meter = None
             self.home.ledger.revoke(cell, DenyReason.AGENT_CLOSED)
             self.meter.give_back(given, meter)
 

@@ -72,7 +72,7 @@ class SamplingTurn:
         if payer is None:
             raise AuthorityError("the agent has ended", reason=DenyReason.AGENT_CLOSED)
         model = _models_owner(living, payer).model
-        meter = payer.meter
+        meter = payer.purse
         spent = meter.exhausted(self._ports.clock.now())
         if spent is not None:
             raise spent.error()

@@ -10,14 +10,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from mcp_client.auth.settings import AuthorizationStep
 from orchestrator.agents.budget import Budget
 from orchestrator.agents.events import AgentEvent
 from orchestrator.agents.model import Model
 from orchestrator.audit.key import digest_arguments, load_or_create_key
-from orchestrator.core.errors import ConfigError, RemitError
+from orchestrator.core.errors import ConfigError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
@@ -68,18 +68,10 @@ from orchestrator.sessions.settings import (
     merge_settings,
 )
 from orchestrator.sessions.state import StatePaths
+from orchestrator.sessions.upkeep import Notice, Upkeep, failed_servers
 from policies import ASK_ALL
 
-__all__ = ["Notice", "Standing", "StandingRequest", "open_standing", "standing_settings"]
-
-
-class Notice(NamedTuple):
-    """Something that is left out, or not as it could be: which server or file, why, what mends it."""
-
-    name: str
-    state: str
-    message: str = ""
-    fix: str = ""
+__all__ = ["Notice", "Standing", "StandingRequest", "Upkeep", "open_standing", "standing_settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +122,7 @@ class Standing:
         show: has what servers say of their tools shown to a person now, where it was left out
             before; makes it grantable to agents that are made after it, and returns what still is
             left out.
+        upkeep: reads the files anew, and has what a server offers shown.
     """
 
     session: ParentSession
@@ -140,6 +133,7 @@ class Standing:
     notices: tuple[Notice, ...]
     records: AgentRecords
     show: Callable[[Confirm], Awaitable[Sequence[Notice]]]
+    upkeep: Upkeep
 
 
 def standing_settings(
@@ -165,7 +159,8 @@ async def open_standing(
 ) -> AsyncGenerator[Standing]:
     """Open the session, connect its servers, and close it with the block.
 
-    `person` is asked what servers want. A server that wants a login is a notice. `login` returns who has a person consent to one.
+    `person` is asked what servers want. A server that wants a login is a notice. `login` returns who
+    has a person consent to one.
 
     Raises:
         PendingApprovalError: something is not approved, and nobody said yes to it.
@@ -175,7 +170,8 @@ async def open_standing(
     paths.prepare()
     clock = SystemClock()
     run = new_run(clock)
-    preparing = _Preparing(request, paths, run, environ=environ, home=home, confirm=confirm)
+    prepare = partial(_Preparing, request, paths, run, environ=environ, home=home, confirm=confirm)
+    preparing = prepare()
     await preparing.settle()
     limits, own = OrchestratorLimits(), paths.new_run(run)
     digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
@@ -208,6 +204,7 @@ async def open_standing(
                 notices=tuple(preparing.notices),
                 records=records,
                 show=partial(preparing.show, admit),
+                upkeep=Upkeep(session, prepare, partial(admit, settle=preparing.asking.settle)),
             )
 
 
@@ -222,7 +219,7 @@ async def _running(
     try:
         with ungrouped():
             async with session.running():
-                preparing.notices += _failed(session)
+                preparing.notices += failed_servers(session)
                 preparing.check(session)
                 await preparing.admit(partial(admit, settle=preparing.asking.settle))
                 yield
@@ -435,15 +432,3 @@ class _Preparing:
                 pending.append(Notice(entry.name, "pending", error.message, error.fix))
         self._waiting = tuple(waiting)
         return pending
-
-
-def _failed(session: ParentSession) -> list[Notice]:
-    return [
-        Notice(name, connection.state.value, _message(connection.error), connection.error.fix)
-        for name, connection in session.servers.items()
-        if connection.error is not None
-    ]
-
-
-def _message(error: RemitError) -> str:
-    return f"{error.code}: {error.message}"

@@ -189,6 +189,11 @@ class StatePaths:
         return self.state / "conversations.db"
 
     @property
+    def history(self) -> Path:
+        """The lines that were typed into the shell."""
+        return self.state / "shell-history"
+
+    @property
     def runs(self) -> Path:
         """The folders of the runs."""
         return self.state / "runs"

@@ -1,7 +1,7 @@
 """A server whose tools ask a person something before they answer, over stdio, in plain JSON.
 
 `form` has a form filled in, `visit` an address visited (its argument `url`), `sample` wants a model's
-turn; each returns what it was answered, as text. Its words hold sequences that a terminal would obey.
+turn; each returns what it was answered, as text. `hang` never answers. Its words hold sequences that a terminal would obey.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORM: Final[Mapping[str, object]] = {
         "required": ["branch", "kind"],
     },
 }
-TOOLS: Final = ("form", "visit", "sample", "say")
+TOOLS: Final = ("form", "visit", "sample", "say", "hang")
 PROMPT: Final[Mapping[str, object]] = {
     "name": "review",
     "description": "review a file",
@@ -65,7 +65,7 @@ def call(name: str, arguments: Mapping[str, Any]) -> object:
     return f"said{ESCAPES}"
 
 
-def result_of(method: str, params: Mapping[str, Any]) -> Mapping[str, object]:
+def result_of(method: str, params: Mapping[str, Any]) -> Mapping[str, object] | None:
     if method == "initialize":
         return {
             "protocolVersion": "2025-11-25",
@@ -91,6 +91,8 @@ def result_of(method: str, params: Mapping[str, Any]) -> Mapping[str, object]:
     if method == "completion/complete":
         begun = params["argument"]["value"]
         return {"completion": {"values": [path for path in PATHS if path.startswith(begun)]}}
+    if method == "tools/call" and params["name"] == "hang":
+        return None
     if method == "tools/call":
         answered = call(params["name"], params.get("arguments", {}))
         text = answered if isinstance(answered, str) else json.dumps(answered, sort_keys=True)
@@ -99,12 +101,9 @@ def result_of(method: str, params: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def answer(message: Mapping[str, Any]) -> None:
-    send(
-        {
-            "id": message["id"],
-            "result": result_of(message["method"], message.get("params", {})),
-        }
-    )
+    result = result_of(message["method"], message.get("params", {}))
+    if result is not None:
+        send({"id": message["id"], "result": result})
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ have been meant for one that was withdrawn; no answer, Ctrl-C and the end of the
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -19,7 +18,6 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from pathlib import Path
 from typing import Final, TextIO
 
 import anyio
@@ -32,8 +30,7 @@ from mcp_client.protocol.peer.elicitation import (
     ElicitationAnswer,
 )
 from mcp_client.protocol.peer.forms import FormValue
-from orchestrator.core.display import safe_line, whole_text, wrapped
-from orchestrator.core.errors import RemitError
+from orchestrator.core.display import safe_line, wrapped
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.approvals import Item
 from orchestrator.sessions.elicitations import Elicitation, ElicitationMode, SamplingWish
@@ -46,26 +43,21 @@ from orchestrator.sessions.form_filling import (
     value_line,
 )
 from orchestrator.sessions.ports import SystemClock
+from orchestrator.surfaces.consent.words import (
+    COLUMNS,
+    Keep,
+    approval_lines,
+    elicitation_lines,
+    fitted,
+    name_line,
+    quoted,
+    sampling_lines,
+)
 
-__all__ = [
-    "ARGUMENT_CHARS_MAX",
-    "ARGUMENT_LINES_MAX",
-    "FIELD_BYTES_MAX",
-    "ITEM_LINES_MAX",
-    "TRIES_MAX",
-    "Keep",
-    "TerminalApprover",
-    "approval_lines",
-    "elicitation_lines",
-    "sampling_lines",
-]
+__all__ = ["FIELD_BYTES_MAX", "ITEM_LINES_MAX", "TRIES_MAX", "TerminalApprover"]
 
-ARGUMENT_CHARS_MAX: Final = 16_384
-"""Arguments shown of one call: some screens. What is not shown is counted, in capitals."""
 ITEM_LINES_MAX: Final = 400
 """Lines shown of what would take effect, where all of it can be kept in a file: more scroll away."""
-ARGUMENT_LINES_MAX: Final = 200
-"""Lines of them: more scroll away unread."""
 
 _CLOCK: Final = SystemClock()
 FIELD_BYTES_MAX: Final = 4_000
@@ -80,7 +72,6 @@ _SETTLE_SECONDS: Final = 1.5
 """How long nothing is taken for an answer after another question was withdrawn: hands are slow."""
 _WITHDRAWN_SECONDS: Final = 10.0
 """How long a withdrawn question may still be on somebody's mind."""
-_COLUMNS: Final = 78
 _COLUMNS_MIN: Final = 40
 _COLUMNS_MAX: Final = 160
 _NOT_YET: Final = "not approved yet; a yes is kept until something of it changes:"
@@ -90,9 +81,6 @@ _FORM_HELP: Final = (
     "/decline says no, /cancel or Ctrl-C decides nothing)"
 )
 _SETTLING: Final = "(the last question was withdrawn; wait a moment, this is another one)\n"
-
-Keep = Callable[[str], tuple[Path, str]]
-"""Writes a text to a file for a person to read; returns the file and its SHA-256."""
 
 
 class TerminalApprover:
@@ -129,16 +117,17 @@ class TerminalApprover:
 
     async def approve(self, request: ApprovalRequest) -> bool:
         """Ask about one call. Cancelling gives the question up."""
-        return await self._ask(approval_lines(request, keep=self._keep), "allow this one call?")
+        lines = approval_lines(request, keep=self._keep, columns=self._columns())
+        return await self._ask(lines, "allow this one call?")
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Ask what a server wants to know, or whether its address may be opened.
 
         Ctrl-C, the end of the input and an empty line decide nothing: the server is told so.
         """
-        lines = elicitation_lines(elicitation)
+        lines = elicitation_lines(elicitation, columns=self._columns())
         is_form = elicitation.mode is ElicitationMode.FORM
-        word = "fill it in?" if is_form else "open this address in your browser?"
+        word = "fill it in?" if is_form else "open it in your browser?"
         async with self._sitting():
             match await self._read(lines, f"{word} [y]es, [n]o, or nothing: "):
                 case "y" | "yes":
@@ -148,9 +137,15 @@ class TerminalApprover:
                 case _:
                     return CANCEL
 
+    async def answer(self, agent: str, question: str) -> str | None:
+        """Ask what an agent wants to know; None for no answer."""
+        lines = (f"agent {name_line(agent)} asks:", *quoted("it says", question, self._columns()))
+        async with self._sitting():
+            return await self._read(lines, "answer (nothing: none): ", bytes_max=FIELD_BYTES_MAX)
+
     async def sample(self, wish: SamplingWish) -> str | None:
         """Ask whether a server may have a turn of the model; return what may be sent, or None."""
-        lines = sampling_lines(wish, keep=self._keep)
+        lines = sampling_lines(wish, keep=self._keep, columns=self._columns())
         async with self._sitting():
             match await self._read(lines, "send this to your model? [y]es, [e]dit, or no: "):
                 case "y" | "yes":
@@ -188,11 +183,11 @@ class TerminalApprover:
             for name, value in values.items()
             for piece in wrapped(
                 f"  {safe_line(name, reveal=True, chars_max=100)} = {value_line(value)}",
-                columns=_COLUMNS,
+                columns=self._columns(),
                 indent=" " * 8,
             )
         ]
-        question = f"send this to {_name(elicitation.server)}? [y/N] "
+        question = f"send this to {name_line(elicitation.server)}? [y/N] "
         if await self._read(shown or ("  nothing is filled in",), question) in ("y", "yes"):
             return ElicitationAnswer(ElicitationAction.ACCEPT, values)
         return CANCEL
@@ -266,6 +261,8 @@ class TerminalApprover:
         """
         if not self.interactive:
             return None
+        columns = self._columns()
+        lines, prompt = fitted(lines, columns), "\n".join(fitted([prompt], columns))
         asking = _Question(
             self._answers, self._questions, self._now, settles=self._was_one_withdrawn()
         )
@@ -289,7 +286,7 @@ class TerminalApprover:
         try:
             columns = os.get_terminal_size(self._questions.fileno()).columns
         except (OSError, ValueError):
-            return _COLUMNS
+            return COLUMNS
         return min(max(columns - 2, _COLUMNS_MIN), _COLUMNS_MAX)
 
     def _was_one_withdrawn(self) -> bool:
@@ -316,6 +313,7 @@ class _Question:
         self._settles = settles
         # a plain flag: an event's lock must not be taken by a signal's handler
         self.over = False
+        self._interrupted = False
 
     def put(self, lines: Sequence[str], prompt: str, bytes_max: int) -> str | None:
         """Show the lines and wait for a line. None if there is none, or more than `bytes_max` of it."""
@@ -332,7 +330,7 @@ class _Question:
             self._questions.write(prompt)
             self._questions.flush()
             answer = self._wait(descriptor, bytes_max)
-            if not answer.endswith(b"\n") and not self.over:
+            if not answer.endswith(b"\n") and (self._interrupted or not self.over):
                 self._questions.write("\n")
                 self._questions.flush()
         except (OSError, termios.error):  # the terminal went away: nobody said yes
@@ -357,7 +355,7 @@ class _Question:
             return
 
         def decline(_number: int, _frame: object) -> None:
-            self.over = True
+            self.over = self._interrupted = True
 
         before = signal.signal(signal.SIGINT, decline)
         try:
@@ -381,109 +379,3 @@ class _Question:
             if not piece or piece.endswith(b"\n"):
                 return answer
         return b""
-
-
-def approval_lines(request: ApprovalRequest, *, keep: Keep | None = None) -> tuple[str, ...]:
-    """Return what a person is shown of a call: who, what, by which rule, with which arguments.
-
-    Arguments that are too long for a terminal stand whole in a file, if `keep` takes them.
-    """
-    rule = safe_line(request.rule, reveal=True) or "none (no policy: every call is asked about)"
-    arguments = _argument_lines(request, keep)
-    return (
-        f"{_name(request.agent)} wants to call {_name(request.ref.server)}/{_name(request.ref.name)}",
-        f"  rule       {rule}",
-        "  arguments" + ("  none" if not arguments else ""),
-        *(
-            piece
-            for line in arguments
-            for piece in wrapped(f"    {line}", columns=_COLUMNS, indent=" " * 8)
-        ),
-    )
-
-
-def elicitation_lines(elicitation: Elicitation) -> tuple[str, ...]:
-    """Return what a person is shown of what a server wants: who, for whom, its own words marked as such."""
-    wants = "wants to know something" if elicitation.mode is ElicitationMode.FORM else ""
-    head = f"server {_name(elicitation.server)} {wants or 'wants you to visit an address'}"
-    lines = [
-        head,
-        f"  for        {_agent(elicitation.agent)}",
-        *_quoted("it says", elicitation.message),
-    ]
-    if elicitation.mode is ElicitationMode.URL:
-        lines += [
-            *_quoted("address", elicitation.url),
-            f"  host       {safe_line(elicitation.host, reveal=True)}",
-        ]
-        if elicitation.is_punycode:
-            lines.append("  THE HOST'S NAME IS NOT WHAT ITS LETTERS LOOK LIKE (punycode)")
-        lines.append("  nothing of it was fetched; what you do there, agents do not see")
-    else:
-        lines.append("  never type a password or a key here: a form is no place for them")
-    return tuple(lines)
-
-
-def sampling_lines(wish: SamplingWish, *, keep: Keep | None = None) -> tuple[str, ...]:
-    """Return what a person is shown of a server's wish for a turn of the model: all of its text."""
-    shown = whole_text(wish.prompt)
-    lines = shown[:ARGUMENT_CHARS_MAX].split("\n")[:ARGUMENT_LINES_MAX]
-    hidden = len(shown) - len("\n".join(lines))
-    more = [f"{hidden} MORE CHARACTERS ARE NOT SHOWN"] if hidden else []
-    if hidden and keep is not None:
-        with suppress(RemitError):
-            path, digest = keep(shown + "\n")
-            more = [
-                f"{hidden} MORE CHARACTERS; ALL OF THEM STAND IN THE FILE {path}",
-                f"SHA-256 {digest}",
-            ]
-    return (
-        f"server {_name(wish.server)} wants a turn of your model",
-        f"  for        {_agent(wish.agent)}, who pays for it",
-        f"  rule       {safe_line(wish.rule, reveal=True)}",
-        f"  at most    {wish.tokens_max} tokens",
-        "  it would be sent, and nothing else:",
-        *(
-            piece
-            for line in (*lines, *more)
-            for piece in wrapped(f"    {line}", columns=_COLUMNS, indent=" " * 8)
-        ),
-    )
-
-
-def _agent(agent: str) -> str:
-    return f"agent {_name(agent)}" if agent else "the session (no one agent's call is under way)"
-
-
-def _quoted(label: str, text: str) -> list[str]:
-    """Return a server's own words, line by line, in a column that says whose they are."""
-    lines = whole_text(text)[:ARGUMENT_CHARS_MAX].split("\n")[:ARGUMENT_LINES_MAX]
-    return [
-        piece
-        for number, line in enumerate(lines)
-        for piece in wrapped(
-            f"  {label if number == 0 else '':<10} {line}", columns=_COLUMNS, indent=" " * 13
-        )
-    ]
-
-
-def _argument_lines(request: ApprovalRequest, keep: Keep | None) -> list[str]:
-    if not request.arguments:
-        return []
-    shown = whole_text(
-        json.dumps(dict(request.arguments), indent=2, ensure_ascii=False, default=str)
-    )
-    lines = shown[:ARGUMENT_CHARS_MAX].split("\n")[:ARGUMENT_LINES_MAX]
-    hidden = len(shown) - len("\n".join(lines))
-    if not hidden:
-        return lines
-    if keep is not None:
-        with suppress(RemitError):  # then it is said that they are not shown
-            path, digest = keep(shown + "\n")
-            file = [f"ALL OF THEM STAND IN THE FILE {path}", f"SHA-256 {digest}"]
-            return [*lines, f"{hidden} MORE CHARACTERS; {file[0]}", file[1]]
-    return [*lines, f"{hidden} MORE CHARACTERS ARE NOT SHOWN"]
-
-
-def _name(text: str) -> str:
-    return safe_line(text, reveal=True, chars_max=300)

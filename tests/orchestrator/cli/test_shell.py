@@ -1,0 +1,210 @@
+"""`remit shell` through a real terminal, 60 columns wide, with a recipe for a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.orchestrator.canary import canary
+from tests.orchestrator.cli.child import COLUMNS, Child, on_terminal
+from tests.orchestrator.cli.running import Remit
+from tests.servers import asking as asking_server
+
+pytestmark = pytest.mark.subprocess
+
+PROMPT = "you>"
+MODEL = """
+from orchestrator import Call, RemitError
+
+def talk(task):
+    words = task.prompt.split()
+    if words[0] == "call":
+        arguments = {"url": words[2]} if len(words) > 2 else {}
+        try:
+            answer = yield Call("asking", words[1], arguments)
+        except RemitError as error:
+            return f"refused: {error.code}"
+        return "answered: " + answer.text
+    yield []
+    return f"you said {task.prompt}, with {sorted(task.inputs.items())}"
+"""
+POLICY = """policy own v1 {
+  permit "calls" call on asking/{form,visit,hang}
+  ask "say" call on asking/say
+  permit "own" call on remit/*
+  permit "prompts" get_prompt, complete on asking prompt "*"
+  permit "docs" read, complete on asking resource "doc:///**"
+}
+"""
+
+
+@pytest.fixture
+def project(home: Path) -> Path:
+    here = Path.cwd()
+    (here / ".git").mkdir()
+    (here / "model.py").write_text(MODEL)
+    config = home / "config"
+    config.mkdir(parents=True)
+    (config / "own.policy").write_text(POLICY)
+    (config / "config.toml").write_text('policy = ["own.policy"]\n')
+    server = {"command": sys.executable, "args": [asking_server.__file__]}
+    entry = {"asking": {**server, "description_trust": "first-use"}}
+    (config / "mcp.json").write_text(json.dumps({"mcpServers": entry}))
+    return here
+
+
+@contextmanager
+def shell(*words: str, command: str = "shell") -> Generator[Child]:
+    digest = hashlib.sha256(Path("model.py").read_bytes()).hexdigest()
+    model = ("--model", "recipe:model.py:talk", "--approve", f"model.py@{digest}")
+    with on_terminal(command, *words, *model) as child:
+        yield child
+
+
+def started(child: Child) -> None:
+    child.shows("/quit ends", PROMPT)
+
+
+@pytest.mark.requirement("S-10")
+def test_a_conversation_with_an_approval_a_form_and_an_address(project: Path, home: Path):
+    with shell() as child, canary() as heard:
+        started(child)
+        child.said("hello", "you said hello", PROMPT)
+        # an approval, and who asks
+        child.said("call say", "parent wants to call asking/say", "[y/N]")
+        child.said("n", "refused: E-AUTHORITY-ASK-DECLINED", PROMPT)
+        child.said("call say", "[y/N]")
+        child.said("y", "answered: said", PROMPT)
+        # a form: accepted, declined, cancelled
+        child.said("call form", "for        agent parent", "or nothing:")
+        child.said("y", "(branch):")
+        child.said("main", "count [3]:")
+        child.said("", "force [no]:")
+        child.said("", "kind:")
+        child.said("1", "send this to asking? [y/N]")
+        child.said("y", '"main"', PROMPT)
+        child.said("call form", "or nothing:")
+        child.said("n", '"action": "decline"', PROMPT)
+        child.said("call form", "or nothing:")
+        child.interrupt()
+        child.shows('"action": "cancel"')
+        child.shows(PROMPT)
+        # an address: shown whole, its host apart, and not fetched before or after the yes
+        child.said(f"call visit {heard.url}/x", "host       127.0.0.1", "or nothing:")
+        child.said("y", "visit it by yourself", '"action": "accept"', PROMPT)
+        assert heard.visits == 0
+        child.type("/quit\r")
+
+        assert child.ended() == 0
+    assert (home / "state" / "shell-history").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.requirement("S-41")
+def test_a_person_uses_prompts_and_resources_and_the_tab_completes_them(project: Path):
+    with shell() as child:
+        started(child)
+        child.type("/mcp__asking__review path=be\t")
+        child.shows("ta.py")
+        child.said("", "you said I chose the prompt", "review beta.py", PROMPT)
+        child.type("look at @asking:doc:///be\t")
+        child.shows("ta.py")
+        child.said("", "you said look at", "content of", PROMPT)
+        child.type("/serv\t")
+        child.shows("ers")
+        child.said("", "asking  connected")
+
+
+def test_agents_in_the_background_wait_in_the_inbox(project: Path):
+    with shell() as child:
+        started(child)
+        child.said("/spawn scout call say", "works in the background", "scout wants to call")
+        child.said("/approvals", "1. scout wants to call asking/say")
+        child.said("/allow 1", "allowed, once", "scout has ended: ok", "answered: said")
+        child.said("/deny 1", "E-SHELL-ASK", "/approvals shows what waits")
+        child.said("/agents", "parent  recipe:")
+        child.said("/sevrers", "there is no command", "servers")
+
+
+def test_ctrl_c_once_stops_the_turn_and_twice_ends_the_shell(project: Path):
+    with shell() as child:
+        started(child)
+        child.type("call hang\r")
+        child.shows("started")
+        child.interrupt()
+        child.shows("(stopped)")
+        child.shows(PROMPT)
+        child.said("still there", "you said still there", PROMPT)
+        child.interrupt()
+        child.shows("Ctrl-C again")
+        child.shows(PROMPT)
+        child.interrupt()
+
+        assert child.ended() == 0
+
+
+@pytest.mark.requirement("S-48")
+def test_a_servers_words_move_no_terminal_and_no_line_is_wider_than_it(project: Path):
+    with shell() as child:
+        started(child)
+        shown = child.said("call form", "or nothing:")
+        shown += child.said("y", "(branch):")
+        shown += child.said("/cancel", "cancel", PROMPT)
+        shown += child.said("look at @asking:doc:///handbook", "content of", PROMPT)
+        shown += child.said("call say", "[y/N]")
+        shown += child.said("y", "answered: said", PROMPT)
+        shown += child.said("/tools", "remit/get_prompt", PROMPT)
+
+    assert "\x1b]0;stolen" not in shown
+    assert "\x1b[2J" not in shown
+    assert "\u202e" not in shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    lines = re.split("[\r\n]+", plain)
+    assert [line for line in lines if len(line) > COLUMNS and PROMPT not in line] == []
+
+
+def test_a_screen_that_becomes_wider_has_wider_lines(project: Path):
+    with shell() as child:
+        started(child)
+        narrow = child.said("/help", "/mcp__SERVER__PROMPT", PROMPT)
+        child.resize(200)
+        wide = child.said("/help", "/mcp__SERVER__PROMPT", PROMPT)
+
+    assert "twice ends the shell" in wide
+    assert len(narrow.splitlines()) > len(wide.splitlines())
+
+
+def test_without_a_terminal_it_says_what_to_use(remit: Remit, project: Path):
+    finished = remit("shell")
+
+    assert finished.code == 2
+    assert "E-SHELL-TERMINAL" in finished.err
+
+
+@pytest.mark.requirement("S-10")
+@pytest.mark.requirement("S-11")
+def test_ask_on_a_terminal_collects_a_form_and_asks_before_an_address(project: Path):
+    with shell("call form", "--quiet", command="ask") as child:
+        child.shows("or nothing:")
+        child.said("y", "(branch):")
+        child.said("main", "count [3]:")
+        child.said("", "force [no]:")
+        child.said("", "kind:")
+        child.said("2", "[y/N]")
+        child.said("y", '"kind": "rebase"')
+        assert child.ended() == 0
+    with (
+        canary() as heard,
+        shell(f"call visit {heard.url}/x", "--quiet", command="ask") as child,
+    ):
+        child.shows(f"{heard.url}/x")
+        child.shows("or nothing:")
+        child.said("y", '"action": "accept"')
+        assert child.ended() == 0
+        assert heard.visits == 0
