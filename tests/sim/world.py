@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -25,7 +25,8 @@ from orchestrator import Budget, Call, CallResult, ParentSession
 from orchestrator.agents.model import AgentTask, RequestGate, ToolSpec, Turn
 from orchestrator.agents.results import AgentResult
 from orchestrator.core.documents import read_json
-from orchestrator.core.errors import ConfigError, RemitError
+from orchestrator.core.errors import RemitError
+from orchestrator.core.ids import ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
@@ -37,26 +38,28 @@ from orchestrator.testing import CountingIds, LoopClock, elapse
 SERVERS = ("s0", "s1", "s2", "s3")
 TOOLS = ("t0", "t1", "t2")
 AGENTS = tuple(f"a{number}" for number in range(8))
+LATE = tuple(f"b{number}" for number in range(3))
+"""Agents that are made when much has changed already: they may have what others have lost."""
 
-OPEN = """
-policy open v1 { default deny
-  role worker
-  permit "all" call on any server/t* for role worker }
+RULES = """
+  permit "all" call on any server/t*
+  permit "spawn" call on remit/spawn_subagent
+  permit "hand on" delegate on any server/*
 """
-NARROW = """
-policy narrow v1 { default deny
-  role worker
-  permit "all" call on any server/t* for role worker
+OPEN = f"policy open v1 {{ {RULES} }}"
+NARROW = f"""
+policy narrow v1 {{ {RULES}
   forbid "t1" call on any server/t1
-  forbid "odd" call on s2/t0 when arg(/n) >= 500 }
+  forbid "odd" call on s2/t0 when arg(/n) >= 500 }}
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """Bytes that left for a server."""
+    """Bytes that left for a server, over the n-th connection to it."""
 
     server: str
+    wire: int
     data: bytes
 
 
@@ -87,14 +90,15 @@ class Journal:
 
 
 class _JournaledWrites(list[WireWrite]):
-    def __init__(self, journal: Journal, server: str) -> None:
+    def __init__(self, journal: Journal, server: str, wire: int) -> None:
         super().__init__()
         self._journal = journal
         self._server = server
+        self._wire = wire
 
     def append(self, write: WireWrite, /) -> None:
         super().append(write)
-        self._journal.events.append(Wrote(self._server, write.data))
+        self._journal.events.append(Wrote(self._server, self._wire, write.data))
 
 
 class SimServer(ScriptedServer):
@@ -103,12 +107,15 @@ class SimServer(ScriptedServer):
     def __init__(self, name: str, journal: Journal) -> None:
         super().__init__(name)
         self._journal = journal
+        self.wires = 0
 
     def transport(
         self, host: Host, *, limits: ClientLimits, observer: ClientObserver
     ) -> MemoryTransport:
         transport = super().transport(host, limits=limits, observer=observer)
-        transport.writes = _JournaledWrites(self._journal, self.name)
+        self.wires += 1
+        self.held.clear()  # what the process before it was asked
+        transport.writes = _JournaledWrites(self._journal, self.name, self.wires)
         return transport
 
 
@@ -147,6 +154,9 @@ class _SimConversation:
 
     def _call(self) -> Call:
         self._calls += 1
+        if self._agent.count("/") < 2 and self._random.random() < 0.1:
+            wish = {"name": f"c{self._calls}", "prompt": "work"}
+            return Call("remit", "spawn_subagent", wish)
         arguments: dict[str, object] = {
             "agent": self._agent,
             "call": self._calls,
@@ -167,6 +177,7 @@ class World:
         default_factory=dict[str, AgentResult | RemitError]
     )
     receipts: int = 0
+    steps: int = 0
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -174,6 +185,18 @@ class World:
             server = self.servers[name] = SimServer(name, self.journal)
             for tool in TOOLS:
                 server.add_tool(tool, None)
+
+    @property
+    def agents(self) -> int:
+        """How many agents were made, by the session or by an agent."""
+        return sum(
+            isinstance(event, Recorded) and event.kind == "agent_started"
+            for event in self.journal.events
+        )
+
+    def count(self, step: int) -> None:
+        """Note that the loop has come to a step."""
+        self.steps = step
 
     async def run(self) -> None:
         """Let everybody do what the seed says until all agents have ended."""
@@ -191,6 +214,7 @@ class World:
             ),
             limits=OrchestratorLimits(),
             reach=lambda entry: self.servers[entry.name],
+            own_tools=True,
         )
         with anyio.fail_after(3_600):
             async with session.running():
@@ -198,7 +222,9 @@ class World:
                     if connection.listing is not None:
                         session.admit(connection.listing)
                 await self._work(session)
-        assert set(self.results) == set(AGENTS)
+        assert set(self.results) == {*AGENTS, *LATE}
+        assert session.agents == {}
+        assert all(server.over for server in self.servers.values())
 
     async def _work(self, session: ParentSession) -> None:
         async with anyio.create_task_group() as others:
@@ -207,15 +233,16 @@ class World:
             others.start_soon(self._change, session)
             async with anyio.create_task_group() as agents:
                 for name in AGENTS:
-                    agents.start_soon(self._agent, session, name)
+                    agents.start_soon(self._agent, session, name, 3)
+                for name in LATE:
+                    agents.start_soon(self._agent, session, name, 24)
             others.cancel_scope.cancel()
 
-    async def _agent(self, session: ParentSession, name: str) -> None:
-        await _wait(self.random, 3)
+    async def _agent(self, session: ParentSession, name: str, seconds_max: int) -> None:
+        await _wait(self.random, seconds_max)
         try:
             agent = session.subagent(
                 name,
-                role="worker",
                 model=SimModel(Random(f"{self.seed} {name}")),
                 budget=Budget(turns=50, calls=100, seconds=600),
             )
@@ -245,39 +272,60 @@ class World:
                 request.answer("ok")
 
     async def _change(self, session: ParentSession) -> None:
-        for _ in range(self.random.randint(2, 8)):
+        for _ in range(self.random.randint(2, 10)):
             await _wait(self.random, 3)
-            await self._one_change(session)
+            change = self.random.choice((self._take_back, self._disturb, self._replace))
+            with suppress(RemitError):  # it has not begun, has ended, or is not there any more
+                await change(session)
 
-    async def _one_change(self, session: ParentSession) -> None:
-        server = self.servers[self.random.choice(SERVERS)]
-        match self.random.randrange(9):
+    async def _take_back(self, session: ParentSession) -> None:
+        """Somebody takes something back for good, and waits for the receipt."""
+        match self.random.randrange(6):
             case 0:
-                await session.remove_server(server.name)
-                self.receipts += 1
+                await session.remove_server(self.random.choice(SERVERS))
             case 1 | 2:
-                try:
-                    revocation = session.cancel_agent(self.random.choice(AGENTS))
-                except ConfigError:
-                    return  # it has not begun, or has ended
-                await revocation
-                self.receipts += 1
+                await session.cancel_agent(self.random.choice(AGENTS + LATE))
             case 3:
-                await session.replace_policy(
-                    policies.load([policies.Source("narrow.policy", NARROW)])
-                )
-                self.receipts += 1
+                below = sorted(name for name in session.agents if "/" in name)
+                await session.cancel_agent(self.random.choice(below or AGENTS))
             case 4:
-                if self.random.random() < 0.3:
-                    await session.close()
-                    self.receipts += 1
-            case 5:
+                narrow = policies.Source("narrow.policy", NARROW)
+                await session.replace_policy(policies.load([narrow]))
+            case _:
+                if self.random.random() < 0.7:
+                    return
+                await session.close()
+        self.receipts += 1
+
+    async def _replace(self, session: ParentSession) -> None:
+        """A server is switched off and on, or has another configuration: another incarnation."""
+        name = self.random.choice(SERVERS)
+        if self.random.random() < 0.5:
+            await session.disable_server(name)
+            await _wait(self.random, 2)
+            session.enable_server(name)
+        else:
+            change = session.reload(_entries(other=name, args=f"{self.random.random()}"))
+            for revocation in change.revocations:
+                await revocation
+        self.receipts += 1
+        await _wait(self.random, 2)
+        connection = session.servers.get(ServerName(name))
+        if connection is not None and connection.listing is not None:
+            session.admit(connection.listing)
+            self.journal.append("admitted", {"server": name})
+
+    async def _disturb(self, session: ParentSession) -> None:
+        """A server dies, changes, or its wire is slow."""
+        server = self.servers[self.random.choice(SERVERS)]
+        match self.random.randrange(4):
+            case 0:
                 server.die()
-            case 6:
+            case 1:
                 server.remove_tool("t2")
                 server.add_tool("t2", None, description=f"changed {self.random.random()}")
                 server.notify("notifications/tools/list_changed")
-            case 7:
+            case 2:
                 server.wire.block(after_bytes=self.random.choice((0, 1, 100, 3_000)))
                 await _wait(self.random, 1)
                 server.wire.unblock()
@@ -290,8 +338,10 @@ async def _wait(random: Random, seconds_max: int) -> None:
     await elapse(random.randrange(4 * seconds_max) / 4)
 
 
-def _entries() -> tuple[ServerEntry, ...]:
-    text = json.dumps({"mcpServers": {name: {"command": "none"} for name in SERVERS}})
+def _entries(other: str = "", args: str = "") -> tuple[ServerEntry, ...]:
+    """All servers; the configuration of one may be another than before."""
+    found = {name: {"command": "none", "args": [args] * (name == other)} for name in SERVERS}
+    text = json.dumps({"mcpServers": found})
     here = Path("/")
     source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
     return read_servers(read_json(text, "sim.json"), source).entries

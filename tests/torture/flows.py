@@ -114,7 +114,7 @@ async def elicit(struck: Struck) -> None:
     struck.fail = server.die
     async with connected(server, Handlers(elicitation_form=accept)):
         server.ask(1, ELICIT, FORM)
-        await _answered(server)
+        await _answered(server, struck)
 
 
 async def sample(struck: Struck) -> None:
@@ -125,15 +125,15 @@ async def sample(struck: Struck) -> None:
     struck.fail = server.die
     async with connected(server, Handlers(sampling=say)):
         server.ask(1, SAMPLE, TURN)
-        await _answered(server)
+        await _answered(server, struck)
 
 
-async def _answered(server: ScriptedServer) -> None:
+async def _answered(server: ScriptedServer, struck: Struck) -> None:
     """Wait for the answer; a client whose server has died owes none."""
     async with anyio.create_task_group() as group:
 
         async def give_up() -> None:
-            await until(lambda: server.over)
+            await until(lambda: struck.failed)
             group.cancel_scope.cancel()
 
         group.start_soon(give_up)

@@ -33,6 +33,7 @@ class Struck:
     """What a flow is handed: where it says how what it talks to can fail."""
 
     fail: Callable[[], object] = lambda: None
+    failed: bool = False
     after: list[Callable[[], Awaitable[object]]] = field(
         default_factory=list[Callable[[], Awaitable[object]]]
     )
@@ -114,6 +115,7 @@ async def strike(flow: Flow, *blows: Blow, at: int = 0) -> Ran:
             if left.pop(0).how is How.CANCEL:
                 scope.cancel()
             else:
+                struck.failed = True
                 struck.fail()
 
     try:
