@@ -20,6 +20,8 @@ __all__ = ["Blow", "Flow", "How", "Ran", "Struck", "strike"]
 SECONDS_MAX = 20.0
 """A flow takes some milliseconds; what takes longer than this hangs."""
 
+SETTLE_SECONDS = 5.0
+
 
 class How(Enum):
     """What happens at the point."""
@@ -132,6 +134,9 @@ async def strike(flow: Flow, *blows: Blow, at: int = 0) -> Ran:
     except Exception as error:  # noqa: BLE001  # whatever it is, it is told
         wrong = f"{type(error).__name__}: {error!r}"
     else:
+        with anyio.move_on_after(SETTLE_SECONDS):  # a server of the test's own may be slower
+            while _descriptors() > before:
+                await anyio.lowlevel.checkpoint()
         more = _descriptors() - before
         wrong = f"{more} descriptors are left" if more > 0 else ""
     return Ran(points=counted.points, reached=not left, wrong=wrong)

@@ -320,9 +320,11 @@ async def sse_wired(
     limits: ClientLimits | None = None,
     headers: Mapping[str, str] | None = None,
     path: str = "/sse",
+    wrap: Callable[[Reactor], Reactor] = lambda reactor: reactor,
 ) -> AsyncGenerator[WireTo[HttpSseTransport]]:
     """An HTTP+SSE transport, open, to a scripted server."""
-    async with serve_http(handler, path=path) as server, open_reactor() as reactor:
+    async with serve_http(handler, path=path) as server, open_reactor() as inner:
+        reactor = wrap(inner)
         transport = HttpSseTransport(
             Endpoint.parse(server.url, headers=headers or {}, credential="srv"),
             engine=HttpEngine(reactor, observer=SILENT),

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from mcp_client.net.reactor import Reactor, TimerHandle, Waiter, open_reactor
-from mcp_client.ports import SILENT, UNGUARDED
+from mcp_client.ports import SILENT, UNGUARDED, SendGuard
 from mcp_client.protocol.errors import Delivery
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.transports.stdio import StdioTransport, Supervisor, open_supervisor
@@ -162,7 +162,7 @@ class Connection:
     supervisor: Supervisor
     sink: Sink = field(default_factory=Sink)
 
-    def send(self, frame: bytes, guard: Guard | None = None) -> Ticket:
+    def send(self, frame: bytes, guard: SendGuard | None = None) -> Ticket:
         ticket = Ticket()
         self.transport.send(frame, guard or UNGUARDED, ticket)
         return ticket
