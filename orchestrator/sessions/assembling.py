@@ -51,6 +51,7 @@ class Asking:
         confirm: consent.Confirm | None,
         *,
         logs_in: bool,
+        by: str = "terminal",
     ) -> None:
         self.logs_in = logs_in
         self._store = store
@@ -58,10 +59,13 @@ class Asking:
         self._approve = approve
         self._book = store.book(project, approve)
         self._confirm = confirm
+        self._by = by
 
-    def asked_by(self, confirm: consent.Confirm) -> Asking:
-        """Return one that asks somebody else, for the same project and with the same options."""
-        return Asking(self._store, self._project, self._approve, confirm, logs_in=self.logs_in)
+    def asked_by(self, confirm: consent.Confirm, by: str) -> Asking:
+        """Return one that asks somebody elsewhere, for the same project and with the same options."""
+        return Asking(
+            self._store, self._project, self._approve, confirm, logs_in=self.logs_in, by=by
+        )
 
     def refuse_unused(self, names: Collection[str]) -> None:
         """Raise ConfigError for an approval that names none of these."""
@@ -79,6 +83,7 @@ class Asking:
             store=self._store,
             confirm=self._confirm,
             at=SystemClock().wall(),
+            by=self._by,
         )
 
 

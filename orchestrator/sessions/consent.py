@@ -25,8 +25,11 @@ async def settle(
     store: ApprovalStore,
     confirm: Confirm | None,
     at: float,
+    by: str = "terminal",
 ) -> ApprovalBook:
     """Return a book in which all items are approved; what a person decided is kept in `store`.
+
+    `by` says where they were asked.
 
     Raises PendingApprovalError if something is not approved and nobody can be asked, or the
     answer was no, or was no at an earlier time.
@@ -39,6 +42,6 @@ async def settle(
         if confirm is None or rejected or not await confirm(waiting):
             raise
         for item in waiting:
-            book = book.decide(item, approved=True, at=at, by="terminal")
+            book = book.decide(item, approved=True, at=at, by=by)
         store.save(book)
     return book

@@ -415,7 +415,7 @@ class _Preparing:
 
     async def show(self, admit: _Admit, confirm: Confirm) -> Sequence[Notice]:
         """Have what is not admitted yet shown to a person, and return what still is not."""
-        asking = self.asking.asked_by(confirm)
+        asking = self.asking.asked_by(confirm, "editor")
         return await self.admit_rest(partial(admit, settle=asking.settle))
 
     async def admit_rest(

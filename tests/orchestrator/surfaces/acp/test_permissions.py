@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import cast
 
@@ -113,6 +114,13 @@ async def test_what_a_server_says_of_its_tools_is_shown_before_they_can_be_calle
     shown = str(cast("Message", questions(editor)[0]["toolCall"])["content"])
     assert "echo it" in shown
     assert "hold it" in shown
+
+
+async def test_where_a_person_was_asked_is_on_record(home: Home):
+    await echoed(home, answering("allow_always", "allow_once"), "1")
+
+    kept = json.loads((home.state / "state" / "approvals.json").read_text())
+    assert [item["decided_by"] for item in kept["approvals"]] == ["editor"]
 
 
 @pytest.mark.requirement("S-45")
