@@ -20,8 +20,15 @@ _SESSION_TESTS: Final = tuple(
     f"tests/orchestrator/sessions/test_{name}.py"
     for name in ("parent", "parent_agents", "spawning", "logins", "logout_in_flight", "oauth")
 )
-_AUTHORITY_TESTS: Final = (("tests/orchestrator/authority",), ("tests/orchestrator/broker",))
-_BROKER_TESTS: Final = (("tests/orchestrator/broker",), _SESSION_TESTS)
+_AUTHORITY_TESTS: Final = (
+    ("tests/orchestrator/authority",),
+    tuple(
+        f"tests/orchestrator/broker/test_{name}.py"
+        for name in ("taking_back", "frozen_view", "refusals", "flow")
+    ),
+)
+_MODEL_TESTS: Final = ("tests/orchestrator/agents/test_model_egress.py",)
+_BROKER_TESTS: Final = (("tests/orchestrator/broker",), _SESSION_TESTS, _MODEL_TESTS)
 _HTTP_TESTS: Final = (
     ("tests/mcp_client/net",),
     ("tests/mcp_client/http",),

@@ -81,6 +81,14 @@ async def test_with_leave_to_the_end_the_answer_arrives() -> None:
     assert "hello" in response.text
 
 
+async def test_no_name_or_password_in_an_address_is_sent_anywhere() -> None:
+    with OpenAiLike(answer("x")) as server, pytest.raises(httpx2.TransportError) as caught:
+        await asked(server.url.replace("//", "//canary:secret@"), Leave(1_000))
+
+    assert "canary" not in str(caught.value)
+    assert server.seen == []
+
+
 @pytest.mark.requirement("I15")
 async def test_a_second_attempt_is_asked_for_anew(stage: Stage, connect: Connect) -> None:
     with OpenAiLike(failure(503), answer("never")) as server:

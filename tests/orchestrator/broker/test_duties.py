@@ -148,6 +148,9 @@ async def test_what_a_policy_hides_is_in_no_part_of_a_result() -> None:
         "count": 2,
     }
     assert [block["type"] for block in content.blocks] == ["text", "text", "text"]
+    # what is data shows the rest of it; what is not shows nothing
+    assert json.loads(str(content.blocks[0]["text"]))["people"][0]["name"] == "Ada"
+    assert [str(block["text"])[:9] for block in content.blocks[1:]] == ["[redacted"] * 2
 
 
 async def test_a_result_that_nothing_hides_is_as_it_was() -> None:
