@@ -161,7 +161,9 @@ class _Writer:
                 if isinstance(condition.check, Exists):
                     there = _there(pointer.keys)
                     return there if wanted else f"!({there})"
-                return f"({_there(pointer.keys)} && {'' if wanted else '!'}({made}))"
+                guard = self._guard(condition.check, _path(pointer.keys))
+                sign = "" if wanted else "!"
+                return f"({_there(pointer.keys)} && {guard}{sign}({made}))"
             case _:
                 return self._unsaid(condition)
 
@@ -175,12 +177,13 @@ class _Writer:
                 written = _literal(literal)
                 if written is None:
                     return None
-                self._typed |= comparison in _ORDERED
+                self._typed = True
                 return f"{path} {comparison.value} {written}"
             case OneOf(options=options):
                 each = [_literal(option) for option in options]
                 if any(option is None for option in each):
                     return None
+                self._typed = True
                 return f"[{', '.join(option or '' for option in each)}].contains({path})"
             case Between(low=low, high=high) if isinstance(low, int) and isinstance(high, int):
                 self._typed = True
@@ -193,6 +196,22 @@ class _Writer:
             case _:
                 return None
 
+    def _guard(self, check: Check, path: str) -> str:
+        """Return what is an error in Cedar where an attribute has another type than the literals.
+
+        Cedar says that values of two types differ; here such a test has no value. An error makes a
+        permit silent, as it must be; a forbid it would take away, so that one goes without.
+        """
+        if self._rule.word is not RuleWord.PERMIT:
+            return ""
+        match check:
+            case Compare(comparison=comparison, literal=literal) if comparison not in _ORDERED:
+                return _only(path, [literal])
+            case OneOf(options=options):
+                return _only(path, options)
+            case _:
+                return ""
+
     def _lose(self, why: str, effect: Widens = Widens.NARROWER) -> None:
         rule = self._rule
         loss = Loss(
@@ -200,6 +219,16 @@ class _Writer:
         )
         if loss not in self._losses:
             self._losses.append(loss)
+
+
+def _only(path: str, literals: Sequence[object]) -> str:
+    """Return a test that is true for the one type that all literals have, and else an error."""
+    kinds = {type(literal) for literal in literals}
+    if kinds == {str}:
+        return f'{path} like "*" && '
+    if kinds == {bool}:
+        return f"({path} || true) && "
+    return f"{path} <= {path} && " if kinds == {int} else f"{_FALSE} && "
 
 
 def _joined(parts: Sequence[str], *, together: bool) -> str:
