@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "approvals": LazyCommand(
         "orchestrator.cli.approvals:approvals", "Answer what agents ask people."
     ),
+    "top": LazyCommand("orchestrator.cli.top:top", "Watch a session on a terminal."),
     "serve": LazyCommand("orchestrator.cli.serve:serve", "Show runs on a local page."),
     "search": LazyCommand("orchestrator.cli.search:search", "Search the tools there are."),
     "shell": LazyCommand(

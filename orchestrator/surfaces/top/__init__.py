@@ -1,0 +1,1 @@
+"""`remit top`: a session on a terminal, as it works: agents, events, inspector, what is asked."""

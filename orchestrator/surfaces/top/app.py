@@ -1,0 +1,290 @@
+"""The screen of `remit top`. Shows what it is told and hands on what a person presses; decides nothing."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar, Final, Protocol, cast
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.css.query import NoMatches
+from textual.screen import ModalScreen, Screen
+from textual.widgets import DataTable, Footer, OptionList, RichLog, Static
+from textual.widgets.option_list import Option
+
+from orchestrator.core.display import whole_text
+from orchestrator.core.errors import RemitError
+from orchestrator.surfaces.top.lines import HEADS, agent_cells, ask_line, event_line, inspected
+
+__all__ = ["Session", "TopApp"]
+
+EVENTS_KEPT_MAX: Final = 1_000
+"""Events that the screen can go back to."""
+_RENEW_SECONDS: Final = 2.0
+_TAKEN_DOWN: Final = (NoMatches, IndexError)
+"""What a late answer meets once the screen is being taken down."""
+_COLORS: Final = {"ok": "green", "running": "cyan", "working": "cyan", "asking": "yellow"}
+
+
+class Session(Protocol):
+    """A session as the screen needs it. Each raises RemitError."""
+
+    @property
+    def run(self) -> str:
+        """Its run."""
+        ...
+
+    async def do(self, operation: str, **arguments: object) -> dict[str, object]:
+        """Do one of its operations."""
+        ...
+
+    async def follow(self) -> AsyncIterator[Mapping[str, object]]:
+        """Return its events, until it ends."""
+        ...
+
+
+class Sure(ModalScreen[bool]):
+    """Asks once more before an agent is stopped, and shows who falls with it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "dismiss(True)", "yes"),
+        Binding("n,escape", "dismiss(False)", "no"),
+    ]
+    DEFAULT_CSS = "Sure{align:center middle} Sure>Static{width:auto;max-width:70;padding:1 2;border:solid $warning}"
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self._words = words
+
+    def compose(self) -> ComposeResult:
+        """Show the words."""
+        yield Static(Text(f"{self._words}\n\ny: yes   n: no"))
+
+
+class TopApp(App[None]):
+    """Tree, events, inspector and inbox of one session; keys alone are enough."""
+
+    TITLE = "remit top"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #head{height:1;background:$panel;padding:0 1}
+    #agents{height:2fr;min-height:5}
+    #middle{height:2fr;min-height:5}
+    #events{width:3fr;border-top:solid $panel;overflow-x:hidden}
+    #inspector{width:2fr;border-top:solid $panel;overflow-y:auto}
+    #inbox{height:1fr;min-height:3;max-height:8;border-top:solid $warning}
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "pane('agents')", "agents"),
+        Binding("2", "pane('events')", "events"),
+        Binding("3", "pane('inbox')", "asks"),
+        Binding("a", "answer('once')", "allow"),
+        Binding("A", "answer('session')", "for agent"),
+        Binding("d", "answer('deny')", "deny"),
+        Binding("question_mark", "why", "why"),
+        Binding("K", "kill", "stop"),
+        Binding("q", "quit", "quit"),
+    ]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._kept: deque[Mapping[str, Any]] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._rows: list[Mapping[str, Any]] = []
+        self._asks: list[Mapping[str, Any]] = []
+        self._chosen = ""
+        self._over = False
+
+    def compose(self) -> ComposeResult:
+        """Lay the panes out."""
+        yield Static(id="head")
+        table: DataTable[Text] = DataTable(id="agents", cursor_type="row", zebra_stripes=True)
+        yield table
+        with Horizontal(id="middle"):
+            yield RichLog(id="events", wrap=False, max_lines=EVENTS_KEPT_MAX)
+            with Vertical(id="inspector"):
+                yield Static(id="inspected")
+        yield OptionList(id="inbox")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to follow."""
+        self._table.add_columns(*HEADS)
+        self._table.focus()
+        self.run_worker(self._follow(), exclusive=False)
+        self.set_interval(_RENEW_SECONDS, self.renew)
+        self.call_after_refresh(self.renew)
+
+    @property
+    def _base(self) -> Screen[object]:
+        """The screen with the panes, also while a question stands over it."""
+        return cast("Screen[object]", self.screen_stack[0])
+
+    @property
+    def _table(self) -> DataTable[Text]:
+        return cast("DataTable[Text]", self._base.query_one("#agents", DataTable))
+
+    async def renew(self) -> None:
+        """Ask the session how it stands, and show it."""
+        if self._over:
+            return
+        with suppress(*_TAKEN_DOWN):
+            await self._renew()
+
+    async def _renew(self) -> None:
+        try:
+            agents = (await self._session.do("agents"))["agents"]
+            asks = (await self._session.do("asks"))["asks"]
+            self._rows = cast("list[Mapping[str, Any]]", agents)
+            self._asks = cast("list[Mapping[str, Any]]", asks)
+            self._show_agents()
+            self._show_asks()
+            await self._inspect()
+        except RemitError as error:
+            self._ended(error)
+
+    async def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """Show the agent that the cursor is on."""
+        chosen = str(event.row_key.value or "")
+        if chosen != self._chosen:
+            self._chosen = chosen
+            self._show_events()
+            try:
+                await self._inspect()
+            except RemitError as error:
+                self._ended(error)
+
+    def action_pane(self, name: str) -> None:
+        """Go to a pane."""
+        self._base.query_one(f"#{name}").focus()
+
+    async def action_answer(self, how: str) -> None:
+        """Answer the ask that is marked, or the oldest."""
+        ask = self._marked()
+        if ask is None:
+            self.notify("nothing is asked")
+            return
+        number = ask["ask"]
+        await self._act("deny" if how == "deny" else "allow", ask=number, span=how)
+
+    async def action_why(self) -> None:
+        """Show all of the ask that is marked."""
+        ask = self._marked()
+        if ask is None:
+            self.notify("nothing is asked")
+            return
+        try:
+            told = await self._session.do("ask", ask=ask["ask"])
+        except RemitError as error:
+            self.notify(error.message, severity="warning", markup=False)
+            return
+        lines = [f"{name}: {value}" for name, value in told.items() if value not in ("", None)]
+        self._base.query_one("#inspected", Static).update(Text(whole_text("\n".join(lines))))
+
+    def action_kill(self) -> None:
+        """Stop the agent that is marked, after one more question that shows who falls with it."""
+        chosen = self._chosen
+        if not chosen:
+            return
+        below = [str(row["agent"]) for row in self._rows if row.get("alive")]
+        below = [name for name in below if name.startswith(f"{chosen}/")]
+        words = f"stop {chosen}" + (f" and below it {', '.join(below)}" if below else "") + "?"
+
+        async def sure(yes: bool | None) -> None:  # noqa: FBT001 - what a screen returns
+            if yes:
+                await self._act("kill", agent=chosen)
+
+        self.push_screen(Sure(whole_text(words)), sure)
+
+    async def _act(self, operation: str, **arguments: object) -> None:
+        try:
+            told = await self._session.do(operation, **arguments)
+            self.notify(f"{told['done']}: {told['agent']}", markup=False)
+        except RemitError as error:
+            self.notify(error.message, severity="warning", markup=False)
+        await self.renew()
+
+    async def _follow(self) -> None:
+        with suppress(*_TAKEN_DOWN):
+            await self._follow_all()
+
+    async def _follow_all(self) -> None:
+        try:
+            async for event in await self._session.follow():
+                self._kept.append(cast("Mapping[str, Any]", event))
+                if self._chosen in {"", event.get("agent")}:
+                    self._base.query_one("#events", RichLog).write(Text(event_line(event)))
+                if event.get("event") != "CallStarted":
+                    await self.renew()
+        except RemitError as error:
+            self._ended(error)
+            return
+        self._ended(None)
+
+    def _show_agents(self) -> None:
+        table = self._table
+        known = {str(row["agent"]) for row in self._rows}
+        cells = [[_cell(text) for text in agent_cells(row, known)] for row in self._rows]
+        names = [str(row["agent"]) for row in self._rows]
+        shown = [str(key.value) for key in table.rows]
+        if names == shown:
+            for name, row in zip(names, cells, strict=True):
+                for column, cell in zip(table.ordered_columns, row, strict=True):
+                    table.update_cell(name, column.key, cell)
+        else:
+            table.clear()
+            for name, row in zip(names, cells, strict=True):
+                table.add_row(*row, key=name)
+            if self._chosen in names:
+                table.move_cursor(row=names.index(self._chosen))
+        working = sum(bool(row.get("alive")) for row in self._rows)
+        head = f"{self._session.run}  {len(names)} agents, {working} live, {len(self._asks)} asked"
+        self._base.query_one("#head", Static).update(Text(head))
+
+    def _show_asks(self) -> None:
+        inbox = self._base.query_one("#inbox", OptionList)
+        marked = inbox.highlighted
+        inbox.clear_options()
+        inbox.add_options(
+            [Option(Text(ask_line(ask)), id=str(ask["ask"])) for ask in self._asks]
+            or [Option(Text("nothing is asked"), disabled=True)]
+        )
+        if self._asks:
+            inbox.highlighted = min(marked or 0, len(self._asks) - 1)
+
+    def _show_events(self) -> None:
+        log = self._base.query_one("#events", RichLog)
+        log.clear()
+        for event in self._kept:
+            if event.get("agent") in {self._chosen, None}:
+                log.write(Text(event_line(event)))
+
+    async def _inspect(self) -> None:
+        if self._chosen and not self._over:
+            told = await self._session.do("agent", agent=self._chosen)
+            self._base.query_one("#inspected", Static).update(Text(inspected(told)))
+
+    def _marked(self) -> Mapping[str, Any] | None:
+        marked = self._base.query_one("#inbox", OptionList).highlighted
+        if not self._asks:
+            return None
+        return self._asks[min(marked or 0, len(self._asks) - 1)]
+
+    def _ended(self, error: RemitError | None) -> None:
+        if error is not None and error.code not in {"E-CONTROL-GONE", "E-AGENT-UNKNOWN"}:
+            self.notify(error.message, severity="warning", markup=False)
+            return
+        if error is None or error.code == "E-CONTROL-GONE":
+            self._over = True
+            head = (
+                f"{self._session.run}  THE SESSION HAS ENDED; what is shown is how it was. q: quit"
+            )
+            self._base.query_one("#head", Static).update(Text(head, style="bold"))
+
+
+def _cell(text: str) -> Text:
+    return Text(text, style=_COLORS.get(text, ""), no_wrap=True, overflow="ellipsis")
