@@ -149,7 +149,7 @@ def _samples(check: Text | PathLike | Host | Network) -> list[str]:
         case PathLike():
             plain = str(check.pattern).replace("**/", "").replace("**", "x").replace("*", "x")
             root = "/" * plain.startswith("/")
-            return [plain, f"{root}y", f"{root}z/z/z", "x" if root else "/x", "x\\"]
+            return [plain, f"{root}y", f"{root}z/z/z", "x\\"]
         case Host():
             names = [str(host) for host in check.hosts]
             return [*(name.replace("*", "x") for name in names), "https://x@y/", "10.0.0.1"]

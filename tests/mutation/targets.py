@@ -72,7 +72,12 @@ EVALUATION: Final = (
         (
             ("tests/policies/test_agreement.py", "tests/policies/test_listing.py"),
             ("tests/policies/test_decisions.py", "tests/policies/test_language.py"),
-            ("tests/policies/test_bounds.py", "tests/policies/test_validation.py"),
+            (
+                "tests/policies/test_bounds.py",
+                "tests/policies/test_validation.py",
+                "tests/policies/test_comparing.py",
+                "tests/policies/test_bounded.py",
+            ),
             tuple(
                 f"tests/policies/test_laws.py::test_{name}"
                 for name in (

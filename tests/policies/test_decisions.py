@@ -12,6 +12,7 @@ from policies import (
     PolicySet,
     Principal,
     Reason,
+    Request,
     Resource,
     Verdict,
     decide,
@@ -493,3 +494,23 @@ def test_the_digest_covers_texts_and_parameters():
 
     assert len(digests) == 3
     assert isinstance(ASK_ALL, PolicySet)
+
+
+def test_a_rule_that_means_a_name_in_two_ways_speaks_once():
+    policy_set = loaded('permit "p" call on a/{t,t*,*} tool')
+
+    assert [reason.rule for reason in policy_set.decide(request("a/t")).reasons] == ["p"]
+
+
+def test_of_two_targets_that_mean_a_uri_the_first_names_its_parts():
+    policy_set = loaded(
+        'permit "p" read on docs resource "doc://{n}/b", docs resource "doc://a/{n}" '
+        'when uri(n) == "a"'
+    )
+    asked = Request(
+        principal=Principal(role="r"),
+        action=Operation.READ,
+        resource=Resource("docs", "resource", "doc://a/b"),
+    )
+
+    assert policy_set.decide(asked).effect is Effect.PERMIT

@@ -111,6 +111,8 @@ def test_what_some_context_satisfies_is_reached(condition: str):
             'day in ["mon"] and day in ["tue"]',
             'time in "09:00".."10:00" and time in "11:00".."12:00"',
         ),
+        # one open pattern alone does not make the examples incomplete
+        'arg(/p) like "a*" and arg(/n) == 1 and arg(/n) == 2',
         f'now before "2026-01-01T00:00:00Z" and not (now before "{LATER}")',
         *(
             'arg(/p) under "a" and not (arg(/p) under "a")',
