@@ -73,3 +73,30 @@ def test_the_tests_notice_when_a_check_at_the_core_is_broken() -> None:
 
     assert f"{len(CORE)} of {len(CORE)} noticed" in ended.stdout, ended.stdout + ended.stderr
     assert ended.returncode == 0
+
+
+DECIDING = (
+    "policies/evaluation/conditions.py: slip: answer is decisive",
+    "policies/evaluation/index.py: slip: entry.roles is not None and role not in entry.roles",
+    "policies/evaluation/ready.py: slip: None if ready.effect is Effect.PERMIT else ready.errored",
+    "policies/evaluation/ready.py: slip: holds is False",
+)
+"""Broken in CI as well: what a condition, a role and a missing value come to."""
+
+
+@pytest.mark.subprocess
+def test_the_naive_evaluator_notices_when_the_core_of_a_decision_is_broken() -> None:
+    command = [sys.executable, "-m", "tests.mutation.run", "policies"]
+    names = [word for name in DECIDING for word in ("--name", name)]
+
+    ended = subprocess.run(
+        [*command, *names, "--tests", "tests/policies/test_agreement.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "0 of 0" not in ended.stdout
