@@ -75,7 +75,6 @@ EVALUATION: Final = (
             (
                 "tests/policies/test_bounds.py",
                 "tests/policies/test_validation.py",
-                "tests/policies/test_comparing.py",
                 "tests/policies/test_bounded.py",
             ),
             tuple(
