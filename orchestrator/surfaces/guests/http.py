@@ -80,8 +80,7 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or hand it on without what it showed at the door."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
+        if scope["type"] != "http":  # no other kind is asked for, and none gets past
             return
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         status = self._refusal(headers, str(scope["path"]))
@@ -128,6 +127,8 @@ async def serve_http(
         uvicorn.Config(
             Door(StreamableHTTPASGIApp(sessions), port=listening.port, handle=listening.handle),
             lifespan="off",
+            ws="none",
+            proxy_headers=False,
             log_config=None,
             log_level="critical",
             access_log=False,

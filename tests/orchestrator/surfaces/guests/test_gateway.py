@@ -207,6 +207,7 @@ async def test_http_lets_in_who_shows_the_handle(tmp_path: Path):
         ({"origin": "null"}, 403),
         ({"authorization": ""}, 401),
         ({"authorization": "Bearer guessed"}, 401),
+        ({"connection": "upgrade", "upgrade": "websocket", "authorization": ""}, 401),
     ],
 )
 async def test_http_refuses_another_host_another_page_and_another_handle(
@@ -268,5 +269,7 @@ async def test_what_was_shown_at_the_door_goes_no_further(tmp_path: Path):
         (b"accept", b"*/*"),
     ]
     await door({"type": "http", "path": PATH, "headers": shown}, receive, send)
+    await door({"type": "websocket", "path": PATH, "headers": shown}, receive, send)
 
+    assert len(seen) == 1
     assert [name for name, _ in seen[0]["headers"]] == [b"host", b"accept"]

@@ -14,7 +14,7 @@ from orchestrator.core.errors import ConfigError, RemitError
 from orchestrator.surfaces.guests.inviting import invite
 from orchestrator.surfaces.guests.limits import GuestLimits
 from orchestrator.surfaces.guests.view import SnapshotView
-from tests.guests.stage import ALLOWED, BOOK, DENIED, WORTH, open_stage
+from tests.guests.stage import ALLOWED, BOOK, DENIED, POLICY, WORTH, open_stage
 
 pytestmark = pytest.mark.subprocess
 
@@ -68,6 +68,17 @@ async def test_a_name_that_is_not_on_the_list_is_refused_on_record(tmp_path: Pat
     assert refused.value.reason is DenyReason.NOT_IN_SNAPSHOT
     assert stage.kinds.count("refused") == 1
     assert len(str(refused.value)) < 1_000
+
+
+async def test_tools_of_remits_own_are_not_for_guests(tmp_path: Path):
+    own = POLICY.replace("{ role scout", '{ role scout permit "own" call on remit/*')
+    async with open_stage(tmp_path, policy=own) as stage:
+        listed = [tool.name for tool in stage.view.list()]
+        with pytest.raises(AuthorityError) as refused:
+            await stage.view.call("list_capabilities", {})
+
+    assert listed == [BOOK]
+    assert refused.value.reason is DenyReason.NOT_IN_SNAPSHOT
 
 
 async def test_what_a_model_reads_stands_between_marks(tmp_path: Path):
