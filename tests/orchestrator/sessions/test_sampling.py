@@ -191,3 +191,29 @@ async def test_an_answer_is_cut_at_what_the_server_may_have() -> None:
 
     assert len(text_of(answer)) == 8
     assert result_of(answer)["stopReason"] == "maxTokens"
+
+
+WORKS = recipe(
+    "from orchestrator import Call\n"
+    "def main(task):\n"
+    "    if task.prompt == 'work':\n"
+    "        yield Call('files', 'wait', {})\n"
+    "        return 'done'\n"
+    "    yield []\n"
+    "    return 'model: ' + task.prompt\n"
+)
+
+
+@pytest.mark.requirement("S-43")
+async def test_an_agent_that_stays_pays_from_what_its_task_has_left() -> None:
+    async with staged(ALLOWED, host=Somebody()) as stage:
+        worker = stage.session.persistent("worker", model=WORKS, budget=Budget(turns=10))
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run, "work")
+            await until(lambda: stage.files.held)
+            stage.files.ask("q1", "sampling/createMessage", sampling())
+            await until(lambda: answers(stage.files))
+            stage.files.held[0].answer({"content": []})
+
+        assert "sum it up" in text_of(answers(stage.files)[0])
+        assert worker.meter.turns == 3
