@@ -287,6 +287,8 @@ class TerminalApprover:
             columns = os.get_terminal_size(self._questions.fileno()).columns
         except (OSError, ValueError):
             return COLUMNS
+        if not columns:  # a terminal that says nothing of its size
+            return COLUMNS
         return min(max(columns - 2, _COLUMNS_MIN), _COLUMNS_MAX)
 
     def _was_one_withdrawn(self) -> bool:
