@@ -118,7 +118,7 @@ class TerminalApprover:
     async def approve(self, request: ApprovalRequest) -> bool:
         """Ask about one call. Cancelling gives the question up."""
         lines = approval_lines(request, keep=self._keep, columns=self._columns())
-        return await self._ask(lines, "allow this one call?")
+        return await self._ask(fitted(lines, self._columns()), "allow this one call?")
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Ask what a server wants to know, or whether its address may be opened.
@@ -243,7 +243,8 @@ class TerminalApprover:
         if not self.interactive:
             return False
         async with self._sitting():
-            return await self._read(tuple(lines), f"{question} [y/N] ") in ("y", "yes")
+            answer = await self._read(tuple(lines), f"{question} [y/N] ", folded=False)
+            return answer in ("y", "yes")
 
     @asynccontextmanager
     async def _sitting(self) -> AsyncGenerator[None]:
@@ -253,16 +254,24 @@ class TerminalApprover:
                 yield
 
     async def _read(
-        self, lines: Sequence[str], prompt: str, *, bytes_max: int = _ANSWER_BYTES_MAX
+        self,
+        lines: Sequence[str],
+        prompt: str,
+        *,
+        bytes_max: int = _ANSWER_BYTES_MAX,
+        folded: bool = True,
     ) -> str | None:
         """Show the lines and return what is typed after the prompt; None if nobody answers.
 
-        A short answer comes in small letters, without blanks around it.
+        A short answer comes in small letters, without blanks around it. Lines that are not `folded`
+        have the width of the screen, or hold a path to be copied whole.
         """
         if not self.interactive:
             return None
         columns = self._columns()
-        lines, prompt = fitted(lines, columns), "\n".join(fitted([prompt], columns))
+        prompt = "\n".join(fitted([prompt], columns))
+        if folded:
+            lines = fitted(lines, columns)
         asking = _Question(
             self._answers, self._questions, self._now, settles=self._was_one_withdrawn()
         )
