@@ -514,3 +514,14 @@ def test_of_two_targets_that_mean_a_uri_the_first_names_its_parts():
     )
 
     assert policy_set.decide(asked).effect is Effect.PERMIT
+
+
+def test_a_target_that_knows_a_name_counts_after_one_that_cannot_tell():
+    policy_set = loaded('permit "p" read on docs resource "doc://a/**", docs')
+    asked = Request(
+        principal=Principal(role="r"),
+        action=Operation.READ,
+        resource=Resource("docs", "resource", "doc://a/../b"),
+    )
+
+    assert policy_set.decide(asked).effect is Effect.PERMIT
