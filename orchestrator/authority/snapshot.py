@@ -199,7 +199,7 @@ class CapabilityTable:
     def find_call(self, call: Call) -> Capability | None:
         """Return what a call is about, if it is in the table; a URI may be a template's."""
         if call.method is CallMethod.TOOL:
-            return self.find(call.server, call.tool)
+            return self._by_name.get((call.server, call.tool))  # type: ignore[arg-type]
         found = self._data.get((call.server, call.method, call.kind, call.tool))
         if found is not None or call.method is not CallMethod.READ:
             return found

@@ -25,7 +25,7 @@ from orchestrator.broker.rounds import MoreInputError, answer_round, read_round
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wire import Link
 from orchestrator.broker.wish import Wish, unknown
-from orchestrator.core.calls import Call
+from orchestrator.core.calls import Call, CallMethod
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import AuthorityError, CallFailedError, Delivery, DenyReason
@@ -167,7 +167,7 @@ class Broker:
         # whoever may not call has nothing renewed either: no handshake, no credential traffic
         if link is not None and something_due(link) and self._could_go(wish, snapshot, capability):
             await self._renewing.before(wish, snapshot, capability, link)
-        if link is not None:
+        if link is not None and wish.call.method is CallMethod.COMPLETE:
             wish.version = link.session.connection.protocol_version
         permit, decision = await self._admitted(wish, snapshot, capability)
         if capability.ref.server == BUILTIN_SERVER:

@@ -27,6 +27,7 @@ from policies import Decision
 
 __all__ = ["Wish", "unknown"]
 
+_TOOL: Final = CallMethod.TOOL.value
 _NAME_CHARS_MAX: Final = OrchestratorLimits().tool_name_chars_max
 
 
@@ -37,6 +38,7 @@ class Wish:
         id: the call's own name.
         view: of the agent that wishes.
         call: what it wishes.
+        method: MCP's name of the request.
         ref: what was wished for, by names of bounded length: for people and records.
         arguments: the canonical bytes; nothing encodes them again.
         params: the whole `params` member as it will go out.
@@ -54,6 +56,7 @@ class Wish:
         "decision",
         "digest",
         "id",
+        "method",
         "params",
         "recorded",
         "ref",
@@ -66,6 +69,8 @@ class Wish:
         self.id = call_id
         self.view = view
         self.call = call
+        # the value of an enumeration is a call, and most wishes are of tools
+        self.method = _TOOL if call.method is CallMethod.TOOL else call.method.value
         self.ref = ref
         self.arguments = b"{}"
         self.params = b""
@@ -98,8 +103,8 @@ class Wish:
                 reason=DenyReason.BAD_ARGUMENTS,
             )
         self.arguments = arguments
-        self._first = params
-        self._send(params)
+        self._first = self.params = params
+        self.digest = hashlib.sha256(b"%b\0%b" % (self.method.encode(), params)).hexdigest()
         # a tool, a prompt and a resource may have one name: what was answered for one is no other's
         what = b"" if self.call.method is CallMethod.TOOL else self.method.encode() + b"\0"
         self.recorded = digest_arguments(what + arguments)
@@ -136,11 +141,6 @@ class Wish:
         self.digest = hashlib.sha256(b"%b\0%b" % (self.method.encode(), params)).hexdigest()
 
     @property
-    def method(self) -> str:
-        """MCP's name of the request."""
-        return self.call.method.value
-
-    @property
     def values(self) -> Mapping[str, object]:
         """The arguments as the server would read them: what policy and person judge."""
         return as_object(reread(self.arguments)) or {}
@@ -148,9 +148,9 @@ class Wish:
     @property
     def origin(self) -> Origin:
         """Where the result comes from."""
-        return Origin(
-            server=self.ref.server, kind=self.ref.kind.value, name=self.ref.name, call=self.id
-        )
+        ref = self.ref
+        kind = "tool" if ref.kind is CapabilityKind.TOOL else ref.kind.value
+        return Origin(server=ref.server, kind=kind, name=ref.name, call=self.id)
 
 
 def unknown(call: Call) -> CapabilityRef:
