@@ -73,6 +73,7 @@ class _NeverAlways:
 
 
 NEVER_ALWAYS: Final = _NeverAlways()
+"""For a session without a profile: no yes is kept beyond it."""
 
 
 @dataclass(frozen=True, slots=True)
