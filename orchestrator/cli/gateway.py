@@ -100,7 +100,10 @@ def gateway(
         allow_variables=allow_variables,
     )
     budget = Budget(calls=max_calls, seconds=timeout)
-    anyio.run(_open, agent, request, budget, port, as_json)
+    try:
+        anyio.run(_open, agent, request, budget, port, as_json)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _require_extra() -> None:

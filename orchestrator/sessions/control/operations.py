@@ -82,7 +82,7 @@ class ControlDesk:
         """Let asks wait for this peer, if no person is at the session's own terminal."""
         if self.session.inbox.reaches_a_person:
             return False
-        self._record("attend", {}, peer)
+        self._keep("attend", {}, peer)
         self.session.inbox.attend_all()
         return True
 
@@ -208,14 +208,14 @@ class ControlDesk:
             raise _bad("span is `once` or `session`")
         if found.kind not in {AskKind.APPROVAL, AskKind.SAMPLING}:
             raise ConfigError("a question is answered or denied", code="E-ASK-KIND")
-        self._record("allow", {**self._named(found), "span": span}, peer)
+        self._keep("allow", {**self._named(found), "span": span}, peer)
         await (found.allow_once() if span == "once" else found.allow_for_session())
         return {"done": "allowed", **self._named(found)}
 
     async def deny(self, arguments: _Arguments, peer: Peer) -> _Answer:
         """Say no to an ask."""
         found = self._find(arguments)
-        self._record("deny", self._named(found), peer)
+        self._keep("deny", self._named(found), peer)
         await found.deny()
         return {"done": "denied", **self._named(found)}
 
@@ -227,7 +227,7 @@ class ControlDesk:
             raise _bad(f"an answer has at most {_ANSWER_CHARS_MAX} characters")
         if found.kind not in {AskKind.QUESTION, AskKind.SAMPLING}:
             raise ConfigError("an approval is allowed or denied", code="E-ASK-KIND")
-        self._record("answer", self._named(found), peer)
+        self._keep("answer", self._named(found), peer)
         await found.answer(text)
         return {"done": "answered", **self._named(found)}
 
@@ -239,7 +239,7 @@ class ControlDesk:
             raise _bad("values is an object")
         if found.elicitation is None:
             raise ConfigError("only what a server wants is accepted", code="E-ASK-KIND")
-        self._record("accept", self._named(found), peer)
+        self._keep("accept", self._named(found), peer)
         # each value is held against the form there
         await found.accept(cast("Mapping[str, FormValue]", values))
         return {"done": "accepted", **self._named(found)}
@@ -255,7 +255,7 @@ class ControlDesk:
                 fix=did_you_mean(path, living),
             )
         below = sum(name.startswith(f"{path}/") for name in living)
-        self._record("kill", {"agent": path, "hard": hard}, peer)
+        self._keep("kill", {"agent": path, "hard": hard}, peer)
         receipt = await self.session.cancel_agent(path, hard=hard)
         return {
             "done": "killed",
@@ -270,7 +270,7 @@ class ControlDesk:
 
     # ------------------------------------------------------------------------------- leaves
 
-    def _record(self, act: str, what: Mapping[str, object], peer: Peer) -> None:
+    def _keep(self, act: str, what: Mapping[str, object], peer: Peer) -> None:
         """Put an act on record. Raises ConfigError if it cannot be kept: then it must not happen."""
         try:
             self.audit.append("controlled", {"act": act, **what, "process": peer.process})
