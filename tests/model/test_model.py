@@ -23,7 +23,7 @@ from tests.model.machine import (
     steps,
 )
 
-SMALL = Bounds(revocations=1, connections=1, retries=0, remote=False)
+SMALL = Bounds(revocations=2, connections=1, retries=0, remote=False)
 """A corner of the full instance: `python -m tests.model.explore` walks through all of it."""
 STATES = 100_000
 WALKS = 400
