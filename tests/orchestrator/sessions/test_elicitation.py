@@ -107,6 +107,7 @@ async def asked_in_call(
     return answer
 
 
+@pytest.mark.requirement("C-22")
 @pytest.mark.requirement("S-10")
 async def test_what_a_person_fills_in_is_what_the_server_gets() -> None:
     filled = ElicitationAnswer(ElicitationAction.ACCEPT, {"branch": "main"})
@@ -119,6 +120,7 @@ async def test_what_a_person_fills_in_is_what_the_server_gets() -> None:
     assert (seen.server, seen.agent, seen.mode) == ("files", "worker", ElicitationMode.FORM)
 
 
+@pytest.mark.requirement("C-22")
 @pytest.mark.requirement("S-10")
 @pytest.mark.parametrize("decided", [DECLINE, CANCEL], ids=["decline", "cancel"])
 @pytest.mark.parametrize("params", [FORM, URL], ids=["form", "url"])

@@ -82,6 +82,7 @@ async def test_a_server_gets_a_text_and_neither_provider_nor_model() -> None:
     assert result_of(answer)["model"] == "unspecified"
 
 
+@pytest.mark.requirement("C-10")
 @pytest.mark.requirement("S-43")
 async def test_all_that_is_sent_is_shown_before() -> None:
     person = Somebody()
@@ -94,6 +95,7 @@ async def test_all_that_is_sent_is_shown_before() -> None:
     assert text_of(answer).endswith(seen.prompt)
 
 
+@pytest.mark.requirement("C-10")
 @pytest.mark.requirement("S-43")
 async def test_what_a_person_writes_instead_is_what_is_sent() -> None:
     async with staged(ALLOWED, host=Somebody("another question")) as stage:
@@ -185,6 +187,7 @@ async def test_what_is_no_text_is_refused() -> None:
         assert "error" in await sampled(stage, wanted)
 
 
+@pytest.mark.requirement("C-10")
 async def test_an_answer_is_cut_at_what_the_server_may_have() -> None:
     async with staged(ALLOWED, host=Somebody("x" * 100)) as stage:
         answer = await sampled(stage, sampling(maxTokens=2))

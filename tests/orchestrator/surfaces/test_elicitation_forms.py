@@ -96,6 +96,7 @@ def filling(elicitation: Elicitation) -> Callable[[TerminalApprover], Awaitable[
     return lambda person: person.elicit(elicitation)
 
 
+@pytest.mark.requirement("C-22")
 @pytest.mark.requirement("S-10")
 async def test_a_form_is_collected_field_by_field_and_shown_before_it_is_sent(terminal: Terminal):
     answer = await answering(
@@ -192,6 +193,7 @@ async def test_one_byte_more_than_a_field_takes_is_no_answer(terminal: Terminal)
     assert answer == CANCEL
 
 
+@pytest.mark.requirement("C-25")
 @pytest.mark.requirement("S-10")
 async def test_an_address_is_opened_after_consent_as_one_argument(terminal: Terminal):
     opened: list[str] = []
@@ -205,6 +207,7 @@ async def test_an_address_is_opened_after_consent_as_one_argument(terminal: Term
     assert "host       example.com" in shown
 
 
+@pytest.mark.requirement("C-25")
 @pytest.mark.requirement("S-10")
 @pytest.mark.parametrize("typed", ["n\n", "\n"])
 async def test_an_address_is_not_opened_without_consent(terminal: Terminal, typed: str):
@@ -230,6 +233,7 @@ async def test_a_servers_words_move_no_terminal(terminal: Terminal):
     assert "<U+202E>" in shown
 
 
+@pytest.mark.requirement("C-25")
 def test_a_long_address_is_shown_whole_and_within_the_screen():
     url = "https://example.com/" + "a" * 500
 
@@ -239,6 +243,7 @@ def test_a_long_address_is_shown_whole_and_within_the_screen():
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.requirement("C-25")
 def test_a_host_that_is_not_what_it_looks_like_is_marked():
     lines = elicitation_lines(replace(VISIT, is_punycode=True))
 
