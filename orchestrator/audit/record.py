@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from orchestrator.core.documents import read_bounded, read_json
 from orchestrator.core.errors import ConfigError
@@ -40,22 +40,15 @@ _DEPTH_SURE: Final = 24
 _HASH_TAIL: Final = len(',"hash":"') + 64 + len('"}')
 _quoted: Final = cast("Callable[[object], str]", encode_basestring_ascii)
 """A text as JSON; raises TypeError for anything else."""
-_FORMS_MAX: Final = 64
-"""Kinds whose form is kept: more than there are."""
+_FORMS_MAX: Final = 256
+"""Forms that are kept: more than there are kinds, each with some sets of fields."""
 _encode_fields: Final = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
 
 
-class _Form(NamedTuple):
-    """What the records of one kind have in common: the names of the fields, and all but the values."""
-
-    names: tuple[str, ...]
-    text: str
-
-
-_FORMS: Final[dict[str, _Form]] = {}
-"""By kind: the form of the first record of it whose values were all texts."""
+_FORMS: Final[dict[tuple[str, ...], str]] = {}
+"""By kind and names of fields: the line of such a record but for its values, all of them texts."""
 
 
 class BadRecordError(ValueError):
@@ -83,11 +76,11 @@ def encode(
     Raises ValueError for a kind that is not a plain word, a reserved field, a value that JSON does
     not have, and past the bounds of size and depth: what `decode` would refuse is never written.
     """
-    form = _FORMS.get(kind)
-    if form is not None and form.names == tuple(fields):
+    form = _FORMS.get((kind, *fields))
+    if form is not None:
         # kind and names are those of a record that was looked through
         try:
-            text = form.text % (seq, time, *map(_quoted, fields.values()), prev)
+            text = form % (seq, time, *map(_quoted, fields.values()), prev)
         except TypeError:  # not all of them are texts this time
             pass
         else:
@@ -128,7 +121,7 @@ def _keep_form(kind: str, fields: Mapping[str, object]) -> None:
     if all(type(name) is str and isinstance(text, str) for name, text in fields.items()):
         names = "".join([f",{_quoted(name)}:".replace("%", "%%") + "%s" for name in fields])
         text = f'{{"seq":%d,"time":%.6f,"kind":"{kind}"{names},"prev":"%s"'
-        _FORMS.setdefault(kind, _Form(tuple(fields), text))
+        _FORMS[kind, *fields] = text
 
 
 def hash_of(line: bytes) -> str:

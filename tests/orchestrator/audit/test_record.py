@@ -135,3 +135,15 @@ def test_what_the_first_record_of_a_kind_may_not_hold_the_second_may_not_either(
             encode(0, 0, "twice", fields, CHAIN_START)
     with pytest.raises(ValueError, match="would have"):
         encode(0, 0, "twice", {"a": "x" * RECORD_BYTES_MAX}, CHAIN_START)
+
+
+def test_records_of_one_kind_with_other_fields_are_each_written_as_they_are() -> None:
+    first, _ = encode(1, 1.0, "some_kind", {"a": "1"}, "0" * 64)
+    second, _ = encode(2, 1.0, "some_kind", {"a": "1", "b": "2"}, "0" * 64)
+    again, _ = encode(3, 1.0, "some_kind", {"a": "3"}, "0" * 64)
+
+    assert [decode(line[:-1]).fields for line in (first, second, again)] == [
+        {"a": "1"},
+        {"a": "1", "b": "2"},
+        {"a": "3"},
+    ]
