@@ -30,7 +30,8 @@ async def test_what_was_recorded_is_said_again_and_the_calls_are_made_again():
     result = await stage.run(ReplayModel(lines))
 
     assert (result.status, result.answer, result.tokens) == (RunStatus.OK, "done", 7)
-    assert stage.view.calls == [READ_A, WRITE]
+    # side by side: either may be the first
+    assert sorted(stage.view.calls, key=repr) == [READ_A, WRITE]
 
 
 async def test_a_turn_that_is_not_on_record_ends_the_agent():
