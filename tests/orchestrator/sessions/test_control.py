@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,7 +46,9 @@ def spoken(folder: Path, *frames: bytes) -> list[dict[str, Any]]:
         raw.settimeout(5)
         with short_address(folder) as address:
             raw.connect(address)
-        raw.sendall(b"".join(frames))
+        # whoever is turned away may be told so before it has said anything
+        with suppress(BrokenPipeError):
+            raw.sendall(b"".join(frames))
         with raw.makefile("rb") as lines:
             for line in lines:
                 answers.append(json.loads(line))
