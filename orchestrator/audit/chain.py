@@ -38,19 +38,15 @@ class Chain:
 
     def __init__(self) -> None:
         self._seq = 0
-        self._prev = CHAIN_START
+        self.last = CHAIN_START
+        """The hash of the last record."""
         self.time = 0.0
         """The time of the last record."""
 
     @property
     def head(self) -> Head:
         """The last record; `seq` is -1 before the first."""
-        return Head(self._seq - 1, self._prev)
-
-    @property
-    def last(self) -> str:
-        """The hash of the last record."""
-        return self._prev
+        return Head(self._seq - 1, self.last)
 
     @staticmethod
     def opening(run: str) -> Mapping[str, object]:
@@ -60,7 +56,7 @@ class Chain:
     def link(self, kind: str, time: float, fields: Mapping[str, object]) -> bytes:
         """Return the line of the next record. Raises ValueError as `encode`; nothing is linked then."""
         self.time = time
-        line, self._prev = encode(self._seq, time, kind, fields, self._prev)
+        line, self.last = encode(self._seq, time, kind, fields, self.last)
         self._seq += 1
         return line
 

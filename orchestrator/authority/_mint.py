@@ -73,16 +73,14 @@ class Permit:
 
     Attributes:
         call: the call that it belongs to.
-        digest: SHA-256 over method, name and argument bytes of that call, in hexadecimal.
     """
 
-    __slots__ = ("_deadline", "_now", "_spent", "call", "digest", "stamp")
+    __slots__ = ("_deadline", "_now", "_spent", "call", "stamp")
 
     def __init__(
-        self, *, call: CallId, digest: str, stamp: Stamp, deadline: float, now: Callable[[], float]
+        self, *, call: CallId, stamp: Stamp, deadline: float, now: Callable[[], float]
     ) -> None:
         self.call: Final = call
-        self.digest: Final = digest
         self.stamp: Final = stamp
         self._deadline = deadline
         self._now = now
@@ -122,13 +120,7 @@ class Permit:
 
         It depends on the same generations: what has been taken back since refuses it (I15).
         """
-        return Permit(
-            call=self.call,
-            digest=self.digest,
-            stamp=self.stamp,
-            deadline=self._deadline,
-            now=self._now,
-        )
+        return Permit(call=self.call, stamp=self.stamp, deadline=self._deadline, now=self._now)
 
     @property
     def spent(self) -> bool:
@@ -136,8 +128,6 @@ class Permit:
         return self._spent
 
 
-def mint(
-    *, call: CallId, digest: str, stamp: Stamp, deadline: float, now: Callable[[], float]
-) -> Permit:
+def mint(*, call: CallId, stamp: Stamp, deadline: float, now: Callable[[], float]) -> Permit:
     """Make a permit. `deadline` is in the seconds of `now`."""
-    return Permit(call=call, digest=digest, stamp=stamp, deadline=deadline, now=now)
+    return Permit(call=call, stamp=stamp, deadline=deadline, now=now)

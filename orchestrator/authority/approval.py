@@ -10,16 +10,16 @@ __all__ = ["Approval"]
 class Approval:
     """One yes, for one call, as it was when the person was asked. Any difference voids it.
 
-    `expires` is in the seconds of the clock that the gate is given.
+    `params` are the very bytes of the request that the person was asked about. `expires` is in the seconds of the clock that the gate is given.
     """
 
     __slots__ = (
         "_used",
         "agent_incarnation",
-        "arguments_digest",
         "call",
         "definition_digest",
         "expires",
+        "params",
         "policy_generation",
     )
 
@@ -30,14 +30,14 @@ class Approval:
         agent_incarnation: int,
         policy_generation: int,
         definition_digest: str,
-        arguments_digest: str,
+        params: bytes,
         expires: float,
     ) -> None:
         self.call = call
         self.agent_incarnation = agent_incarnation
         self.policy_generation = policy_generation
         self.definition_digest = definition_digest
-        self.arguments_digest = arguments_digest
+        self.params = params
         self.expires = expires
         self._used = False
 

@@ -55,17 +55,17 @@ class Gate:
         stamp: Stamp,
         decision: Decision,
         approval: Approval | None,
-        arguments_digest: str,
+        params: bytes,
         deadline: float,
     ) -> Permit:
-        """Return leave to send this one call once.
+        """Return leave to send this one call once. `params` are the bytes that it would go out with.
 
         Raises AuthorityError: what the call depends on has moved since `stamp` was taken, the
         decision is not a permit, or the approval does not fit what is about to happen.
         """
         reason = stamp.lapsed()
         if reason is None and decision.effect is not Effect.PERMIT:
-            reason = self._undecided(call, capability, stamp, decision, approval, arguments_digest)
+            reason = self._undecided(call, capability, stamp, decision, approval, params)
         if reason is not None:
             rule = str(decision.reasons[0]) if decision.reasons else ""
             raise AuthorityError(
@@ -73,9 +73,7 @@ class Gate:
                 reason=reason,
                 rule=rule,
             )
-        return mint(
-            call=call, digest=arguments_digest, stamp=stamp, deadline=deadline, now=self._now
-        )
+        return mint(call=call, stamp=stamp, deadline=deadline, now=self._now)
 
     def _undecided(
         self,
@@ -84,7 +82,7 @@ class Gate:
         stamp: Stamp,
         decision: Decision,
         approval: Approval | None,
-        arguments_digest: str,
+        params: bytes,
     ) -> DenyReason | None:
         if decision.effect is Effect.FORBID:
             return DenyReason.NO_PERMIT if decision.by_default else DenyReason.FORBIDDEN
@@ -95,7 +93,7 @@ class Gate:
             and approval.agent_incarnation == stamp.agent.incarnation
             and approval.policy_generation == stamp.policy_generation
             and approval.definition_digest == capability.ref.digest
-            and approval.arguments_digest == arguments_digest
+            and approval.params == params
         )
         if not fits:
             return DenyReason.APPROVAL_STALE

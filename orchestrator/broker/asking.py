@@ -82,6 +82,6 @@ class Asking:
             agent_incarnation=stamp.agent.incarnation,
             policy_generation=stamp.policy_generation,
             definition_digest=capability.ref.digest,
-            arguments_digest=wish.digest,
+            params=wish.params,
             expires=self._ports.clock.now() + seconds,
         )

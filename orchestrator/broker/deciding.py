@@ -42,8 +42,8 @@ class Deciding:
         """
         table = snapshot.table
         current = self.history.present is table.policy
-        if current and capability.constant is not None:
-            return capability.constant
+        if current and (constant := capability.constant) is not None:
+            return constant
         context = self._context(wish, labels)
         self._keep_pins(wish, capability)
         decision = capability.verdict.decide(context)

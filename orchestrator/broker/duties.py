@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, cast
 
 from mcp_client.protocol.errors import McpError
@@ -49,6 +50,8 @@ class Duties:
 
         Raises AuthorityError if a rate or a budget has no room for it; then nothing is counted.
         """
+        if not decision.duties:
+            return
         now = self._now()
         counted: list[tuple[Rate | Budget, Standing]] = []
         spent: set[tuple[str, Standing]] = set()
@@ -67,6 +70,8 @@ class Duties:
 
     def seconds(self, decision: Decision) -> float:
         """Return how long the call may take at most; infinite if nothing is said of it."""
+        if not decision.duties:  # most decisions
+            return math.inf
         found = (duty.seconds for duty in decision.duties if isinstance(duty, Deadline))
         return min(found, default=math.inf)
 
@@ -77,11 +82,14 @@ class Duties:
 
     def mark(self, wish: Wish, decision: Decision | None = None) -> None:
         """Let what a server has sent cling to the agent, before the agent has it (I20)."""
-        server = wish.ref.server
-        names = (
-            [duty.label for duty in decision.duties if isinstance(duty, Mark)] if decision else []
-        )
-        wish.view.standing.add(Label(name, server) for name in (UNTRUSTED, *names))
+        server, standing = wish.ref.server, wish.view.standing
+        untrusted = _untrusted(server)
+        if untrusted not in standing.labels:
+            standing.add((untrusted,))
+        if decision is not None and decision.duties:
+            standing.add(
+                Label(duty.label, server) for duty in decision.duties if isinstance(duty, Mark)
+            )
 
     def words(self, text: str, decision: Decision | None) -> str:
         """Return a server's own words about a failure: none where a policy hides part of its results."""
@@ -90,6 +98,8 @@ class Duties:
 
     def redacted(self, content: UntrustedContent, decision: Decision) -> UntrustedContent:
         """Return a result without what a policy hides in it."""
+        if not decision.duties:
+            return content
         pointers = [
             parse_pointer(text, _LIMITS).keys
             for duty in decision.duties
@@ -133,6 +143,11 @@ class Duties:
                 reason=DenyReason.BUDGET_SPENT,
                 rule=duty.rule,
             )
+
+
+@lru_cache(maxsize=1024)
+def _untrusted(server: str) -> Label:
+    return Label(UNTRUSTED, server)
 
 
 def _key(rate: Rate) -> tuple[str, int, float]:

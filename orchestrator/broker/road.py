@@ -235,7 +235,7 @@ class Broker:
             stamp=stamp,
             decision=decision,
             approval=approval,
-            arguments_digest=wish.digest,
+            params=wish.params,
             deadline=self._now()
             + min(self._duties.seconds(decision), self._limits.call_seconds_max),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, assert_never, cast
@@ -41,8 +40,7 @@ class Wish:
         method: MCP's name of the request.
         ref: what was wished for, by names of bounded length: for people and records.
         arguments: the canonical bytes; nothing encodes them again.
-        params: the whole `params` member as it will go out.
-        digest: SHA-256 over method, name and argument bytes: what an approval is bound to.
+        params: the whole `params` member as it will go out: what an approval is bound to.
         version: of MCP, as the connection speaks it: not all have a place for all that is wished.
         recorded: the keyed digest of the arguments, for the record.
         decision: what was decided on it last; None before anything was.
@@ -54,7 +52,6 @@ class Wish:
         "arguments",
         "call",
         "decision",
-        "digest",
         "id",
         "method",
         "params",
@@ -74,7 +71,6 @@ class Wish:
         self.ref = ref
         self.arguments = b"{}"
         self.params = b""
-        self.digest = ""
         self.recorded = ""
         self.decision: Decision | None = None
         self.required: InputRequired | None = None
@@ -104,7 +100,6 @@ class Wish:
             )
         self.arguments = arguments
         self._first = self.params = params
-        self.digest = hashlib.sha256(b"%b\0%b" % (self.method.encode(), params)).hexdigest()
         # a tool, a prompt and a resource may have one name: what was answered for one is no other's
         what = b"" if self.call.method is CallMethod.TOOL else self.method.encode() + b"\0"
         self.recorded = digest_arguments(what + arguments)
@@ -128,17 +123,13 @@ class Wish:
     def take_round(self, required: InputRequired, params: bytes) -> None:
         """Go on with the answers to a server's questions: other bytes, under a permit of their own."""
         self.required = required
-        self._send(params)
+        self.params = params
 
     def begin_anew(self) -> None:
         """Forget all rounds: what a server asked in a session that is gone is not answered."""
         self.required = None
         if self._first:
-            self._send(self._first)
-
-    def _send(self, params: bytes) -> None:
-        self.params = params
-        self.digest = hashlib.sha256(b"%b\0%b" % (self.method.encode(), params)).hexdigest()
+            self.params = self._first
 
     @property
     def values(self) -> Mapping[str, object]:

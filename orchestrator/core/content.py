@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from orchestrator.core.display import safe_text
 from orchestrator.core.ids import CallId, ServerName
@@ -41,8 +41,8 @@ class UntrustedContent:
     structured: object = None
     is_error: bool = False
     truncated: bool = False
-    trust: str = TRUST
-    authority: str = AUTHORITY
+    trust: ClassVar[str] = TRUST
+    authority: ClassVar[str] = AUTHORITY
 
     @property
     def text(self) -> str:

@@ -42,9 +42,7 @@ class Leave:
             policy=self.policy,
             login=self.login,
         )
-        return mint(
-            call=CallId("c"), digest="d", stamp=stamp, deadline=deadline, now=lambda: self.time
-        )
+        return mint(call=CallId("c"), stamp=stamp, deadline=deadline, now=lambda: self.time)
 
 
 @dataclass(frozen=True, slots=True)

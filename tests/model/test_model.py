@@ -113,7 +113,7 @@ class Real:
             policy=self.policy,
             login=self.login,
         )
-        return mint(call=CallId("c"), digest="d", stamp=stamp, deadline=1.0, now=lambda: 0.0)
+        return mint(call=CallId("c"), stamp=stamp, deadline=1.0, now=lambda: 0.0)
 
 
 def agreed(real: Real, state: State) -> bool:

@@ -15,7 +15,7 @@ def test_an_approval_can_be_used_once() -> None:
         agent_incarnation=1,
         policy_generation=0,
         definition_digest="d",
-        arguments_digest="a",
+        params=b"a",
         expires=10.0,
     )
 

@@ -23,7 +23,7 @@ FORBID = Decision(
     effect=Effect.FORBID,
     reasons=(Reason(rule="no", place=Place("p.policy", 3, 1), effect=Effect.FORBID),),
 )
-ARGUMENTS = "digest of the arguments"
+PARAMS = b'{"name":"read"}'
 
 
 @dataclass
@@ -47,7 +47,7 @@ class World:
             "agent_incarnation": stamp.agent.incarnation,
             "policy_generation": stamp.policy_generation,
             "definition_digest": self.log.ref.digest,
-            "arguments_digest": ARGUMENTS,
+            "params": PARAMS,
             "expires": 10.0,
         }
         return Approval(**{**fields, **other})  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ class World:
             stamp=stamp,
             decision=decision,
             approval=approval,
-            arguments_digest=ARGUMENTS,
+            params=PARAMS,
             deadline=100.0,
         )
 
@@ -77,7 +77,7 @@ def test_a_permitted_call_gets_a_permit_for_exactly_that_call() -> None:
 
     permit = world.admit(world.stamp())
 
-    assert (permit.call, permit.digest) == ("c1", ARGUMENTS)
+    assert permit.call == "c1"
     permit.check()
 
 
@@ -247,7 +247,7 @@ def test_an_approval_admits_once() -> None:
         {"agent_incarnation": 999},
         {"policy_generation": 999},
         {"definition_digest": "another"},
-        {"arguments_digest": "another"},
+        {"params": b'{"name":"another"}'},
     ],
     ids=lambda other: next(iter(other)),
 )

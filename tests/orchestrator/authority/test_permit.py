@@ -26,9 +26,7 @@ class World:
 
     def permit(self) -> Permit:
         stamp = Stamp(agent=self.agent, target=self.tool, link=self.server, policy=self.policy)
-        return mint(
-            call=CallId("c1"), digest="d", stamp=stamp, deadline=10.0, now=lambda: self.time
-        )
+        return mint(call=CallId("c1"), stamp=stamp, deadline=10.0, now=lambda: self.time)
 
 
 def refusal(guard: SendGuard) -> AuthorityError:
@@ -118,7 +116,7 @@ def test_where_a_server_has_a_login_the_permit_ends_when_either_moves_on(moved: 
         "link": world.server,
     }
     stamp = Stamp(agent=world.agent, target=world.tool, policy=world.policy, **cells)
-    permit = mint(call=CallId("c1"), digest="d", stamp=stamp, deadline=10.0, now=lambda: 0.0)
+    permit = mint(call=CallId("c1"), stamp=stamp, deadline=10.0, now=lambda: 0.0)
     permit.check()
 
     world.ledger.void(cells[moved], DenyReason.SCOPE_CHANGED)

@@ -44,7 +44,6 @@ class Apart:
     def permit(self, *, deadline: float = 100.0) -> Permit:
         return mint(
             call=CallId("c1"),
-            digest="d",
             stamp=self.stamp,
             deadline=deadline,
             now=lambda: self.time,
