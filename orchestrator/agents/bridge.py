@@ -91,6 +91,7 @@ class PydanticAiModel:
                 provider=self.provider,
                 prompt=prompt,
                 mail=task.mail,
+                said=task.said,
                 shelf=task.shelf,
                 tools=tools,
                 gate=gate,

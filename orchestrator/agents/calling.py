@@ -103,7 +103,15 @@ class Caller:
         server, tool = _shown(call)
         self._begun += 1
         number = self._begun
-        self._emit(CallStarted(agent=self._view.agent, server=server, tool=tool, number=number))
+        self._emit(
+            CallStarted(
+                agent=self._view.agent,
+                server=server,
+                tool=tool,
+                number=number,
+                arguments=call.arguments,
+            )
+        )
         started = self._clock.now()
         result = CallResult(call=call, error=_interrupted(server))
         try:
@@ -144,6 +152,7 @@ class Caller:
                 message=error.message if error is not None else "",
                 call=content.origin.call if content is not None else None,
                 number=number,
+                content=content,
             )
         )
 

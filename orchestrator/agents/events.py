@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import Delivery, DenyReason
 from orchestrator.core.ids import AgentId, CallId
 from orchestrator.core.outcomes import CallOutcome, RunStatus
@@ -13,6 +14,7 @@ __all__ = [
     "AgentEnded",
     "AgentEvent",
     "AgentNoted",
+    "AgentSaid",
     "AgentStarted",
     "CallEnded",
     "CallStarted",
@@ -49,20 +51,33 @@ class AgentNoted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSaid:
+    """A piece of what a model writes, as it arrives; the pieces of a turn are its text. Untrusted."""
+
+    agent: AgentId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallStarted:
-    """A call was handed to the broker. `number` counts the calls of one run of the agent from 1."""
+    """A call was handed to the broker. `number` counts the calls of one run of the agent from 1.
+
+    `arguments` are the model's own: nobody has looked at them yet.
+    """
 
     agent: AgentId
     server: str
     tool: str
     number: int = 0
+    arguments: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnded:
     """A call is over. `reason`, `rule` and `bytes_sent` are set where it was denied or refused.
 
-    `number` is that of its start; 0 where it was refused before it began.
+    `number` is that of its start; 0 where it was refused before it began. `content` is what the
+    agent was handed: untrusted, within the bounds of a result.
     """
 
     agent: AgentId
@@ -77,6 +92,7 @@ class CallEnded:
     message: str = ""
     call: CallId | None = None
     number: int = 0
+    content: UntrustedContent | None = field(default=None, hash=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +122,13 @@ class InputMissing:
 
 
 AgentEvent = (
-    AgentStarted | TurnEnded | AgentNoted | CallStarted | CallEnded | InputMissing | AgentEnded
+    AgentStarted
+    | AgentSaid
+    | TurnEnded
+    | AgentNoted
+    | CallStarted
+    | CallEnded
+    | InputMissing
+    | AgentEnded
 )
 """Anything that a listener may be told."""

@@ -16,6 +16,11 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -70,6 +75,7 @@ class Exchange:
         provider: str,
         prompt: str,
         mail: Callable[[], Sequence[Message]],
+        said: Callable[[str], None],
         shelf: Shelf | None,
         tools: Sequence[ToolSpec],
         gate: RequestGate,
@@ -81,6 +87,7 @@ class Exchange:
         self._provider = provider
         self._gate = gate
         self._mail = mail
+        self._said = said
         self._shelf = shelf
         self._ids = ids
         self._bounds = bounds
@@ -180,8 +187,11 @@ class Exchange:
                 model_request_parameters=self._parameters,
                 instrument=False,
             ) as stream:
-                async for _ in stream:
+                async for event in stream:
                     self._began = True
+                    text = _text_of(event)
+                    if text:
+                        self._said(text)
                 return stream.get()
         except UnexpectedModelBehavior:
             if self._began:
@@ -277,6 +287,17 @@ class Exchange:
         return Usage(
             input_tokens=sent // _CHARS_PER_TOKEN, output_tokens=written // _CHARS_PER_TOKEN + 1
         )
+
+
+def _text_of(event: ModelResponseStreamEvent) -> str:
+    """Return what of the answer's text an event brings."""
+    match event:
+        case PartStartEvent(part=TextPart() as part):
+            return part.content
+        case PartDeltaEvent(delta=TextPartDelta() as delta):
+            return delta.content_delta
+        case _:
+            return ""
 
 
 def _defined(tool: ToolSpec, model: LibraryModel) -> ToolDefinition:

@@ -24,7 +24,14 @@ from orchestrator.agents.budget import (
 )
 from orchestrator.agents.calling import Caller
 from orchestrator.agents.errors import ModelError
-from orchestrator.agents.events import AgentEnded, AgentEvent, AgentNoted, AgentStarted, TurnEnded
+from orchestrator.agents.events import (
+    AgentEnded,
+    AgentEvent,
+    AgentNoted,
+    AgentSaid,
+    AgentStarted,
+    TurnEnded,
+)
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.mailbox import Mailbox, Message
 from orchestrator.agents.model import (
@@ -190,8 +197,11 @@ class _Run:
     def _mail(self) -> Sequence[Message]:
         return (*self.corrections.take(), *self.task.mail())
 
+    def _tell(self, text: str) -> None:
+        self.emit(AgentSaid(agent=self.view.agent, text=text))
+
     async def _converse(self) -> _End:
-        task = replace(self.task, mail=self._mail, returns=self.shape.schema)
+        task = replace(self.task, mail=self._mail, returns=self.shape.schema, said=self._tell)
         try:
             async with self.model.converse(task, self.view.tools, self.gate) as conversation:
                 return await self._turns(conversation)

@@ -26,6 +26,7 @@ __all__ = [
     "ToolSpec",
     "Turn",
     "Usage",
+    "unheard",
 ]
 
 RECIPE_PROVIDER: Final = "recipe"
@@ -89,6 +90,10 @@ class Turn:
     usage: Usage = Usage()
 
 
+def unheard(_: str) -> None:
+    """Let a piece of text go: nobody waits for it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
     """A task that a persistent agent had before, and its answer: its own words, so untrusted."""
@@ -104,7 +109,8 @@ class AgentTask:
     `history` are its earlier tasks, the oldest first. `mail` returns the messages that came since
     it was asked last; a model asks before each turn. `returns` is the JSON Schema of the answer,
     where there is one. `shelf` keeps what of results is too long for a request, where the agent may
-    read on by `read_result`.
+    read on by `read_result`. `said` is told each piece of a model's text as it arrives, by a model that can;
+    it does not raise or wait.
     """
 
     agent: str
@@ -114,6 +120,7 @@ class AgentTask:
     mail: Callable[[], Sequence[Message]] = no_mail
     returns: Mapping[str, object] | None = None
     shelf: Shelf | None = None
+    said: Callable[[str], None] = unheard
 
 
 class Conversation(Protocol):

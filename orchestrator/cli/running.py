@@ -18,7 +18,7 @@ import anyio
 import click
 
 from orchestrator.agents.event_objects import event_object
-from orchestrator.agents.events import AgentEvent
+from orchestrator.agents.events import AgentEvent, AgentSaid
 from orchestrator.agents.results import AgentResult
 from orchestrator.audit.key import digest_arguments, load_or_create_key
 from orchestrator.audit.log import AuditLog
@@ -226,7 +226,7 @@ class _Watched:
 
     def emit(self, event: AgentEvent) -> None:
         self._progress.emit(event)
-        if self._job.output is Output.JSON_LINES:
+        if self._job.output is Output.JSON_LINES and not isinstance(event, AgentSaid):
             print_json(event_object(event))
         if self._job.watch is not None and self._session is not None:
             self._job.watch(self._session, event)

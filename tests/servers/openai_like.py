@@ -31,13 +31,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One scripted answer. `pieces` go out as chunks; `cut` drops the connection after them."""
+    """One scripted answer. `pieces` go out as chunks; `cut` drops the connection after them.
+
+    The pieces from `held_from` on wait until `hold` is set.
+    """
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     pieces: tuple[bytes, ...] = ()
     cut: bool = False
     hold: threading.Event | None = None
+    held_from: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +117,10 @@ class OpenAiLike:
                     self.send_header(key, value)
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
-                if reply.hold is not None:
-                    self.wfile.flush()
-                    reply.hold.wait(5)
-                for piece in reply.pieces:
+                for number, piece in enumerate(reply.pieces):
+                    if reply.hold is not None and number == reply.held_from:
+                        self.wfile.flush()
+                        reply.hold.wait(5)
                     self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                 self.wfile.flush()
                 if reply.cut:
@@ -169,6 +173,7 @@ def stream(
     done: bool = True,
     cut: bool = False,
     hold: threading.Event | None = None,
+    held_from: int = 0,
 ) -> Reply:
     """A streamed answer: one event for each delta, the finish, the usage, and `[DONE]`."""
     events = [_event([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
@@ -178,7 +183,7 @@ def stream(
         events.append(_event([], usage))
     if done:
         events.append(b"data: [DONE]\n\n")
-    return Reply(headers=_SSE, pieces=tuple(events), cut=cut, hold=hold)
+    return Reply(headers=_SSE, pieces=tuple(events), cut=cut, hold=hold, held_from=held_from)
 
 
 def opening(index: int, name: str, *, id: str) -> dict[str, object]:  # noqa: A002

@@ -18,6 +18,7 @@ from orchestrator.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentNoted,
+    AgentSaid,
     AgentStarted,
     CallEnded,
     CallStarted,
@@ -76,7 +77,7 @@ class AgentLine:
             case AgentEnded():
                 self.state, self.ended = event.status.value, now
                 self.current.clear()
-            case AgentNoted() | InputMissing():
+            case AgentNoted() | AgentSaid() | InputMissing():
                 pass
             case _:
                 assert_never(event)
@@ -149,10 +150,11 @@ class Watch:
         now = self._now()
         if event.agent:  # what a server wants of nobody in particular is no agent's
             self._line(event.agent, now).take(event, now)
-        told = event_object(event)
-        for name in _QUOTING:
-            told.pop(name, None)
-        self.tell(told)
+        if not isinstance(event, AgentSaid):  # a model's words, many times in a second
+            told = event_object(event)
+            for name in _QUOTING:
+                told.pop(name, None)
+            self.tell(told)
         if self._emit is not None:
             self._emit(event)
 

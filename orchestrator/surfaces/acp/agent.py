@@ -290,7 +290,9 @@ class AcpAgent:
         if not request.cwd.is_dir():
             raise RequestError(INVALID_PARAMS, "cwd is no folder")
         handed = read_handed(request.servers, request.cwd, self._place.home)
-        session = EditorSession(titled.id, self._editor, self._limits, touch=titled.touch)
+        session = EditorSession(
+            titled.id, self._editor, self._limits, cwd=request.cwd, touch=titled.touch
+        )
         plan = SessionPlan(
             name=titled.id,
             cwd=request.cwd,

@@ -46,14 +46,15 @@ def stop_reason(result: AgentResult) -> StopReason:
     raise request_error(error)
 
 
-def answer_text(result: AgentResult) -> str:
-    """Return what is said to the person: the answer, and why it is not whole."""
-    text = "" if result.answer is None else as_text(result.answer)
+def answer_text(result: AgentResult, *, told: bool) -> str:
+    """Return what is left to say to the person: the answer unless it was told, and why it is not whole."""
+    text = "" if told or result.answer is None else as_text(result.answer)
     refused = result.status in _REFUSED or (
         result.error is not None and result.error.code.startswith(_BUDGET)
     )
     if refused and result.error is not None:
-        text = f"{text}\n\n{_told(result.error)}".strip()
+        text = f"{text}\n\n{_told(result.error)}"
+        return text if told else text.strip()
     return text
 
 

@@ -33,6 +33,12 @@ class AcpLimits:
     """Text of one update; a longer answer is sent in several."""
     title_chars_max: int = 80
     """A session's title: the beginning of its first prompt."""
+    input_chars_max: int = 16 * 1024
+    """Arguments of one call that are shown; more than anybody reads."""
+    result_chars_max: int = 16 * 1024
+    """Text of one result that is shown; the agent was handed all of it."""
+    locations_max: int = 16
+    """Files of one call that an editor may follow."""
     lines_kept_max: int = 50
     """Lines that stand in the tool call of a subagent; the oldest go first."""
     plan_entries_max: int = 64

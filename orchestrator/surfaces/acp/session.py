@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -44,9 +45,11 @@ class EditorSession:
         editor: Editor,
         limits: AcpLimits,
         *,
+        cwd: Path,
         touch: Callable[[str], None],
     ) -> None:
         self.name = name
+        self._cwd = cwd
         self.mode = Mode.ASK
         self._editor = editor
         self._limits = limits
@@ -103,7 +106,7 @@ class EditorSession:
             raise RequestError(INTERNAL, "the session has ended: load it again")
         self.cancel()
         self._turns += 1
-        turn = Turn(request, TurnView(f"{self._turns}", self._limits))
+        turn = Turn(request, TurnView(f"{self._turns}", self._limits, self._cwd))
         self._queue.append(turn)
         self._wake()
         return turn
@@ -219,7 +222,8 @@ class EditorSession:
             await self._idle.wait()
         reason = stop_reason(result)
         if reason is not StopReason.CANCELLED:
-            for update in chunks("agent_message_chunk", answer_text(result), self._limits):
+            text = answer_text(result, told=turn.view.streamed)
+            for update in chunks("agent_message_chunk", text, self._limits):
                 self.tell(update)
         return reason
 

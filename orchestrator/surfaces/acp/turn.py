@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, assert_never
 
 from orchestrator.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentNoted,
+    AgentSaid,
     AgentStarted,
     CallEnded,
     CallStarted,
@@ -25,12 +27,15 @@ from orchestrator.core.ids import AgentId
 from orchestrator.core.outcomes import CallOutcome, RunStatus
 from orchestrator.sessions.family import PARENT
 from orchestrator.surfaces.acp.limits import AcpLimits
+from orchestrator.surfaces.acp.shown import locations, raw_input, result_text
 from orchestrator.surfaces.acp.updates import Update, chunks, content, plan_update, usage_update
 
-__all__ = ["SUBAGENT_META", "TurnView"]
+__all__ = ["LINE_CHARS", "SUBAGENT_META", "TurnView"]
 
 SUBAGENT_META: Final = "remit/subagent"
 """The key of `_meta` under which the path of a subagent stands."""
+LINE_CHARS: Final = 500
+"""Of what a subagent says in one turn of its model: its result is its parent's."""
 WINDOW_TOKENS: Final = 100_000
 """Of one request to a model: what remit keeps a conversation within."""
 
@@ -42,14 +47,20 @@ class _Below:
     tool_call: str
     lines: deque[str]
     status: str = "in_progress"
+    saying: str = ""
 
 
 @dataclass(slots=True)
 class TurnView:
-    """What one turn has shown so far. `prefix` makes its ids differ from those of other turns."""
+    """What one turn has shown so far. `prefix` makes its ids differ from those of other turns.
+
+    `cwd` is the session's folder. `streamed` is true once a piece of the answer was told as it came.
+    """
 
     prefix: str
     limits: AcpLimits
+    cwd: Path
+    streamed: bool = False
     _count: int = 0
     _calls: dict[tuple[AgentId, int], tuple[str, str]] = field(
         default_factory=dict[tuple[AgentId, int], tuple[str, str]]
@@ -69,9 +80,10 @@ class TurnView:
                 yield from self._agent_ended(event)
             case AgentNoted():
                 yield from self._noted(event)
+            case AgentSaid():
+                yield from self._said(event)
             case TurnEnded():
-                if event.agent == PARENT and event.tokens:
-                    yield usage_update(event.tokens, WINDOW_TOKENS, event.usd)
+                yield from self._turn_ended(event)
             case InputMissing():
                 return  # an editor is asked, or the agent says what it missed
             case _:
@@ -110,6 +122,8 @@ class TurnView:
             "title": safe_line(name, reveal=True),
             "kind": "other",
             "status": "in_progress",
+            "rawInput": raw_input(event.arguments, self.limits),
+            "locations": locations(event.arguments, self.cwd, self.limits),
         }
 
     def _call_ended(self, event: CallEnded) -> Iterator[Update]:
@@ -123,15 +137,20 @@ class TurnView:
         if not made:  # of a turn that is over, or refused before it began
             return
         update = _ended(made, "completed" if event.outcome is CallOutcome.OK else "failed")
-        update["rawOutput"] = {
+        raw: dict[str, object] = {
             "outcome": event.outcome.value,
             "seconds": round(event.seconds, 3),
             "delivery": event.delivery.value,
             "reason": event.reason.value if event.reason is not None else "",
             "rule": safe_line(event.rule, reveal=True),
         }
-        if why:
-            update["content"] = [{"type": "content", "content": content(why)}]
+        update["rawOutput"] = raw
+        shown = [why] if why else []
+        if event.content is not None:
+            raw["trust"] = event.content.trust
+            shown.append(result_text(event.content, self.limits))
+        if shown:
+            update["content"] = [{"type": "content", "content": content(text)} for text in shown]
         yield update
 
     def _agent_started(self, event: AgentStarted) -> Iterator[Update]:
@@ -169,6 +188,26 @@ class TurnView:
             yield from chunks("agent_thought_chunk", event.text + "\n", self.limits)
         else:
             yield from self._line(event.agent, event.text)
+
+    def _said(self, event: AgentSaid) -> Iterator[Update]:
+        """Tell a piece of the answer at once; what one below says is a line, once it has said it."""
+        if event.agent == PARENT:
+            self.streamed = True
+            yield from chunks("agent_message_chunk", event.text, self.limits)
+            return
+        below = self._below.get(event.agent)
+        if below is not None and len(below.saying) < LINE_CHARS:
+            below.saying = (below.saying + event.text)[:LINE_CHARS]
+
+    def _turn_ended(self, event: TurnEnded) -> Iterator[Update]:
+        if event.agent == PARENT:
+            if event.tokens:
+                yield usage_update(event.tokens, WINDOW_TOKENS, event.usd)
+            return
+        below = self._below.get(event.agent)
+        if below is not None and below.saying.strip():
+            text, below.saying = below.saying, ""
+            yield from self._line(event.agent, f"says {text}")
 
     def _line(self, agent: AgentId, text: str) -> Iterator[Update]:
         below = self._below.get(agent)

@@ -10,6 +10,7 @@ from orchestrator.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentNoted,
+    AgentSaid,
     AgentStarted,
     CallEnded,
     CallStarted,
@@ -146,6 +147,8 @@ def _advanced(row: AgentRow, event: AgentEvent, now: float) -> AgentRow:
             return replace(row, last=f"{event.server} asked, and nobody can be asked here")
         case AgentNoted():
             return replace(row, last=event.text)
+        case AgentSaid():
+            return row
         case TurnEnded():
             return replace(row, tokens=row.tokens + event.tokens, usd=max(row.usd, event.usd))
         case _:

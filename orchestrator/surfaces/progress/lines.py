@@ -8,6 +8,7 @@ from orchestrator.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentNoted,
+    AgentSaid,
     AgentStarted,
     CallEnded,
     CallStarted,
@@ -41,7 +42,7 @@ def event_line(event: AgentEvent) -> str | None:
             return _line(
                 "ended", event.agent, f"{event.status.value}  {event.seconds:.1f} s{message}"
             )
-        case CallStarted() | TurnEnded():
+        case CallStarted() | TurnEnded() | AgentSaid():
             return None
         case _:
             assert_never(event)

@@ -77,7 +77,7 @@ def test_text_of_one_update():
 
 
 def test_entries_of_a_plan():
-    view = TurnView("1", AcpLimits(plan_entries_max=1))
+    view = TurnView("1", AcpLimits(plan_entries_max=1), Path("/"))
     for name in ("a", "b"):
         *_, plan = view.see(AgentStarted(agent=AgentId(name), model="recipe:x"))
 

@@ -44,10 +44,18 @@ def test_a_failure_is_an_error_with_its_code():
 
 
 def test_a_refusal_says_what_mends_it():
-    assert "fix: mend it" in answer_text(result(RunStatus.DENIED, "E-AUTHORITY-FORBIDDEN"))
+    denied = result(RunStatus.DENIED, "E-AUTHORITY-FORBIDDEN")
+    assert "fix: mend it" in answer_text(denied, told=False)
 
 
 def test_an_answer_cut_short_by_a_budget_is_told_with_the_budget():
-    text = answer_text(result(RunStatus.FAILED, "E-BUDGET-TOKENS", "half of"))
+    text = answer_text(result(RunStatus.FAILED, "E-BUDGET-TOKENS", "half of"), told=False)
 
     assert text.startswith("half of\n\nE-BUDGET-TOKENS")
+
+
+def test_what_was_told_as_it_came_is_not_told_again():
+    cut = result(RunStatus.FAILED, "E-BUDGET-TOKENS", "half of")
+
+    assert answer_text(result(RunStatus.OK, "", "all of it"), told=True) == ""
+    assert answer_text(cut, told=True).startswith("\n\nE-BUDGET-TOKENS")

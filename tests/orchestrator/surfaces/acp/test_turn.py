@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from acp import schema
@@ -11,20 +13,22 @@ from orchestrator.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentNoted,
+    AgentSaid,
     AgentStarted,
     CallEnded,
     CallStarted,
     TurnEnded,
 )
+from orchestrator.core.content import Origin, UntrustedContent
 from orchestrator.core.errors import DenyReason
-from orchestrator.core.ids import AgentId
+from orchestrator.core.ids import AgentId, CallId, ServerName
 from orchestrator.core.outcomes import CallOutcome, RunStatus
 from orchestrator.surfaces.acp.limits import AcpLimits
-from orchestrator.surfaces.acp.turn import TurnView
+from orchestrator.surfaces.acp.turn import LINE_CHARS, TurnView
 from orchestrator.surfaces.acp.updates import Update
 
 OWN, CHILD = AgentId("parent"), AgentId("parent/scout")
-LIMITS = AcpLimits(lines_kept_max=3)
+LIMITS = AcpLimits(lines_kept_max=3, result_chars_max=200, input_chars_max=100, locations_max=2)
 
 
 def started(agent: AgentId, number: int, tool: str = "echo") -> CallStarted:
@@ -59,7 +63,7 @@ def checked(updates: Sequence[Update]) -> list[Update]:
 
 
 def view() -> TurnView:
-    return TurnView("1", LIMITS)
+    return TurnView("1", LIMITS, Path("/work"))
 
 
 def statuses(updates: Sequence[Update]) -> list[tuple[object, object]]:
@@ -145,3 +149,81 @@ def test_usage_is_that_of_the_last_request_within_the_window():
 
     assert (update["used"], update["size"]) == (100_000, 100_000)
     assert update["cost"] == {"amount": 0.25, "currency": "USD"}
+
+
+def answered(text: str) -> CallEnded:
+    origin = Origin(server=ServerName("own"), kind="tool", name="echo", call=CallId("c1"))
+    content = UntrustedContent(origin=origin, blocks=({"type": "text", "text": text},))
+    return replace(ended(OWN, 1), content=content)
+
+
+def shown(update: Update) -> str:
+    (item,) = cast("list[dict[str, dict[str, str]]]", update["content"])
+    return item["content"]["text"]
+
+
+def test_a_call_shows_its_arguments_and_the_files_of_the_folder_that_they_name():
+    inside, outside = "/work/a/../b.txt", "/work/../etc/passwd"
+    call = replace(started(OWN, 1), arguments={"path": inside, "other": [outside], "n": 1})
+    (update,) = seen(view(), call)
+
+    assert update["rawInput"] == {"path": inside, "other": [outside], "n": 1}
+    assert update["locations"] == [{"path": "/work/b.txt"}]
+
+
+def test_of_too_many_files_an_editor_follows_the_first_ones():
+    call = replace(started(OWN, 1), arguments={"paths": ["/work/1", "/work/2", "/work/3"]})
+    (update,) = seen(view(), call)
+
+    assert update["locations"] == [{"path": "/work/1"}, {"path": "/work/2"}]
+
+
+def test_arguments_one_longer_than_is_shown_are_cut():
+    whole, longer = {"text": "x" * 88}, {"text": "x" * 89}
+    updates = seen(
+        view(),
+        replace(started(OWN, 1), arguments=whole),
+        replace(started(OWN, 2), arguments=longer),
+    )
+
+    assert updates[0]["rawInput"] == whole
+    assert str(updates[1]["rawInput"]).endswith(" [cut]")
+
+
+def test_a_result_is_shown_as_untrusted_and_draws_nothing():
+    hostile = "![x](https://evil.example/p)\n```\n# done\x1b[2J"
+    (_, update) = seen(view(), started(OWN, 1), answered(hostile))
+
+    text = shown(update)
+    assert text.startswith("untrusted, from own/echo:\n````\n")
+    assert text.endswith("\n````")
+    assert "\x1b" not in text
+    assert cast("dict[str, object]", update["rawOutput"])["trust"] == "untrusted_external"
+
+
+def test_a_result_one_longer_than_is_shown_is_cut():
+    texts = [shown(seen(view(), started(OWN, 1), answered("x" * n))[1]) for n in (200, 201)]
+
+    assert ["[cut]" in text for text in texts] == [False, True]
+
+
+def test_what_a_model_says_is_told_as_it_comes():
+    one = view()
+    pieces = [AgentSaid(agent=OWN, text=text) for text in ("one ", "two\x1b[2J")]
+    updates = seen(one, *pieces)
+
+    assert [update["sessionUpdate"] for update in updates] == ["agent_message_chunk"] * 2
+    assert "\x1b" not in str(updates)
+    assert one.streamed
+
+
+def test_what_a_subagent_says_is_a_line_of_it_once_it_has_said_it():
+    one = view()
+    seen(one, AgentStarted(agent=CHILD, model="recipe:x"))
+    said = [AgentSaid(agent=CHILD, text=text) for text in ("so ", "far", "x" * LINE_CHARS)]
+    assert seen(one, *said) == []
+    (update,) = seen(one, TurnEnded(agent=CHILD, number=1, calls=0, tokens=1))
+
+    assert shown(update).startswith("says so far")
+    assert len(shown(update)) == len("says ") + LINE_CHARS
+    assert not one.streamed
