@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
 
+from orchestrator.cli.standing import Given, standing_options
 from orchestrator.core.errors import ConfigError
 
 __all__ = ["acp"]
 
 
 @click.command(short_help="Serve an editor: the Agent Client Protocol on stdio.")
-@click.option("--model", default="", metavar="PROVIDER:NAME", help="Who answers.")
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Policy files in place of those that are set. May be given several times.",
-)
-@click.option(
-    "--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for these sessions."
-)
-@click.option(
-    "--allow-variable",
-    "allow_variables",
-    multiple=True,
-    metavar="NAME",
-    help="Let the project's servers file use this environment variable.",
-)
-@click.option("--no-project", is_flag=True, help="Look at nothing that comes with a project.")
-def acp(
-    model: str,
-    policies: tuple[Path, ...],
-    approve: tuple[str, ...],
-    allow_variables: tuple[str, ...],
-    no_project: bool,
-) -> None:
+@standing_options(span="these sessions", servers=False)
+def acp(given: Given) -> None:
     """Serve an editor with the Agent Client Protocol, until it closes stdin.
 
     An editor starts this; see docs/how-to/use-from-an-editor.md.
@@ -50,7 +27,6 @@ def acp(
 
     from mcp_client.transports.stdio import harden_process
     from orchestrator.sessions.conversations import Conversations
-    from orchestrator.sessions.standing import StandingRequest
     from orchestrator.sessions.state import StatePaths
     from orchestrator.surfaces.acp.limits import AcpLimits
     from orchestrator.surfaces.acp.place import place_for
@@ -64,14 +40,8 @@ def acp(
             fix="see docs/how-to/use-from-an-editor.md, or use remit ask",
         )
     harden_process()
-    request = StandingRequest(
-        policies=tuple(path.absolute() for path in policies),
-        model=model,
-        with_project=not no_project,
-        leave_out=True,
-        approve=approve,
-        allow_variables=allow_variables,
-    )
+    policies = tuple(path.absolute() for path in given.policies)
+    request = replace(given.request(), policies=policies, leave_out=True)
     paths = StatePaths.from_environment(os.environ)
     paths.prepare()
     limits = AcpLimits()

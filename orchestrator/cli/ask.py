@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,12 +16,13 @@ from orchestrator.cli.options import (
     print_json,
     print_text,
 )
+from orchestrator.cli.standing import Given, model_of, standing_options, tell
 from orchestrator.core.errors import ConfigError, RemitError
 
 if TYPE_CHECKING:
     from orchestrator.agents.events import AgentEvent
     from orchestrator.agents.results import AgentResult
-    from orchestrator.sessions.standing import Notice, Standing, StandingRequest
+    from orchestrator.sessions.standing import Standing, StandingRequest
     from orchestrator.surfaces.progress import Progress, ProgressStyle
     from orchestrator.surfaces.reply import Missing, Reply, Unanswered
 
@@ -32,32 +34,7 @@ _PROMPT_BYTES_MAX: Final = 1024 * 1024
 
 @click.command(short_help="Ask one question, over the servers there are.")
 @click.argument("question", required=False)
-@click.option("--model", default="", metavar="PROVIDER:NAME", help="Who answers.")
-@click.option(
-    "--servers",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The project's servers file; by default `.mcp.json` of the project we stand in.",
-)
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Policy files in place of those that are set. May be given several times.",
-)
-@click.option(
-    "--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for this call."
-)
-@click.option(
-    "--allow-variable",
-    "allow_variables",
-    multiple=True,
-    metavar="NAME",
-    help="Let the project's servers file use this environment variable.",
-)
-@click.option("--no-project", is_flag=True, help="Look at nothing that comes with the project.")
+@standing_options(span="this call")
 @click.option("--max-usd", type=click.FloatRange(min=0), help="Spend at most so many US dollars.")
 @click.option("--max-calls", type=click.IntRange(min=0), help="Make at most so many calls.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="End after so many seconds.")
@@ -68,12 +45,7 @@ _PROMPT_BYTES_MAX: Final = 1024 * 1024
 def ask(
     context: click.Context,
     question: str | None,
-    model: str,
-    servers: Path | None,
-    policies: tuple[Path, ...],
-    approve: tuple[str, ...],
-    allow_variables: tuple[str, ...],
-    no_project: bool,
+    given: Given,
     max_usd: float | None,
     max_calls: int | None,
     timeout: float | None,
@@ -91,20 +63,12 @@ def ask(
     from mcp_client.transports.stdio import harden_process
     from orchestrator.agents.budget import Budget
     from orchestrator.cli.running import EXIT_CODES
-    from orchestrator.sessions.standing import StandingRequest
     from orchestrator.surfaces.reply import reply_object
 
     harden_process()
     text = _question(question)
-    request = StandingRequest(
-        servers=servers,
-        policies=policies,
-        model=model,
-        budget=Budget(usd=max_usd, calls=max_calls, seconds=timeout),
-        with_project=not no_project,
-        approve=approve,
-        allow_variables=allow_variables,
-    )
+    budget = Budget(usd=max_usd, calls=max_calls, seconds=timeout)
+    request = replace(given.request(), budget=budget)
     reply = anyio.run(_ask, text, request, quiet or as_json, inbox)
     if as_json:
         print_json(reply_object(reply))
@@ -197,16 +161,11 @@ async def _answer(
     from orchestrator.surfaces.progress import ProgressStyle
     from orchestrator.surfaces.reply import Reply, reply_status
 
-    if standing.model is None:
-        raise ConfigError(
-            "nobody is there to answer: no model is set",
-            code="E-ASK-MODEL",
-            fix='name one with --model openai:gpt-5-mini, or write model = "…" into config.toml',
-        )
+    model = model_of(standing)
     if style is not ProgressStyle.QUIET and standing.notices:
         with progress.paused():
-            _tell(standing.notices)
-    agent = standing.session.assistant(model=standing.model, budget=standing.settings.budget)
+            tell(standing.notices)
+    agent = standing.session.assistant(model=model, budget=standing.settings.budget)
     result: AgentResult = await agent.run(text)
     return Reply(
         status=reply_status(result, heard.unanswered),
@@ -216,14 +175,6 @@ async def _answer(
         run=standing.run,
         audit=str(standing.audit),
     )
-
-
-def _tell(notices: tuple[Notice, ...]) -> None:
-    for notice in notices:
-        message = f": {notice.message}" if notice.message else ""
-        print_text(f"{notice.name} is {notice.state}{message}", to_stderr=True)
-        if notice.fix:
-            print_text(f"  fix: {notice.fix}", to_stderr=True)
 
 
 def _show(reply: Reply) -> None:

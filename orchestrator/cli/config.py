@@ -8,6 +8,7 @@ import click
 
 from orchestrator.cli.groups import Group
 from orchestrator.cli.options import json_option, print_json, print_text
+from orchestrator.cli.standing import no_project_option
 from orchestrator.core.errors import ExitCode
 
 __all__ = ["config", "show"]
@@ -20,7 +21,7 @@ def config() -> None:
 
 @config.command(short_help="Show what is set, and which file set it.")
 @click.option("--origin", is_flag=True, help="With the file and the line of each value.")
-@click.option("--no-project", is_flag=True, help="Look at nothing that comes with the project.")
+@no_project_option
 @json_option
 @click.pass_context
 def show(context: click.Context, origin: bool, no_project: bool, as_json: bool) -> None:

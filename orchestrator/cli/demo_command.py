@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from orchestrator.cli.options import json_option
+from orchestrator.cli.standing import approve_option
 from orchestrator.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ NEEDED: Final = ("mcp_server_git", "mcp_server_time")
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
 @click.option("--since", default="", metavar="TAG", help="Only the commits since this tag.")
 @click.option("--model", default="", metavar="PROVIDER:NAME", help="Use a language model instead.")
-@click.option("--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for this run.")
+@approve_option("this run")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Put brief.md into this folder."
 )

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator.cli.options import json_option, print_json, print_text
+from orchestrator.cli.standing import Given, standing_options, tell
 from orchestrator.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from orchestrator.agents.budget import Budget
-    from orchestrator.sessions.standing import Standing, StandingRequest
+    from orchestrator.sessions.standing import StandingRequest
     from orchestrator.surfaces.consent import TerminalApprover
     from orchestrator.surfaces.guests.http import Listening
     from orchestrator.surfaces.guests.view import SnapshotView
@@ -31,31 +32,7 @@ __all__ = ["gateway"]
     metavar="PORT",
     help="Serve Streamable HTTP on this loopback port (0: any) in place of stdio.",
 )
-@click.option(
-    "--servers",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The project's servers file; by default `.mcp.json` of the project we stand in.",
-)
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Policy files in place of those that are set. May be given several times.",
-)
-@click.option(
-    "--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for this call."
-)
-@click.option(
-    "--allow-variable",
-    "allow_variables",
-    multiple=True,
-    metavar="NAME",
-    help="Let the project's servers file use this environment variable.",
-)
-@click.option("--no-project", is_flag=True, help="Look at nothing that comes with the project.")
+@standing_options(span="this call", model=False)
 @click.option("--max-calls", type=click.IntRange(min=0), help="Answer at most so many calls.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0), help="Answer nothing after so many seconds."
@@ -64,11 +41,7 @@ __all__ = ["gateway"]
 def gateway(
     agent: str,
     port: int | None,
-    servers: Path | None,
-    policies: tuple[Path, ...],
-    approve: tuple[str, ...],
-    allow_variables: tuple[str, ...],
-    no_project: bool,
+    given: Given,
     max_calls: int | None,
     timeout: float | None,
     as_json: bool,
@@ -87,21 +60,13 @@ def gateway(
 
     from mcp_client.transports.stdio import harden_process
     from orchestrator.agents.budget import Budget
-    from orchestrator.sessions.standing import StandingRequest
 
     harden_process()
     # what libraries log may quote servers and addresses; what matters is in the audit log
     logging.disable(logging.CRITICAL)
-    request = StandingRequest(
-        servers=servers,
-        policies=policies,
-        with_project=not no_project,
-        approve=approve,
-        allow_variables=allow_variables,
-    )
     budget = Budget(calls=max_calls, seconds=timeout)
     try:
-        anyio.run(_open, agent, request, budget, port, as_json)
+        anyio.run(_open, agent, given.request(), budget, port, as_json)
     finally:
         logging.disable(logging.NOTSET)
 
@@ -145,7 +110,7 @@ async def _open(
         ) as standing,
         invite(standing.session, agent, budget=budget) as view,
     ):
-        _tell(standing)
+        tell(standing.notices)
         await _serve_until_told(view, port, as_json)
 
 
@@ -201,11 +166,3 @@ def _show(listening: Listening, as_json: bool) -> None:
         print_text(listening.url)
         print_text(f"Authorization: {listening.authorization}")
     sys.stdout.flush()
-
-
-def _tell(standing: Standing) -> None:
-    for notice in standing.notices:
-        message = f": {notice.message}" if notice.message else ""
-        print_text(f"{notice.name} is {notice.state}{message}", to_stderr=True)
-        if notice.fix:
-            print_text(f"  fix: {notice.fix}", to_stderr=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from orchestrator.cli.options import json_option, split_pairs
+from orchestrator.cli.standing import allow_variable_option, approve_option
 
 if TYPE_CHECKING:
     from orchestrator.pipelines.pictures import Picture
@@ -30,16 +31,8 @@ PICTURES: Final = ("mermaid", "dot", "svg")
 )
 @click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="Give an input.")
 @click.option("--model", default="", metavar="PROVIDER:NAME", help="Use this model for all agents.")
-@click.option(
-    "--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for this time."
-)
-@click.option(
-    "--allow-variable",
-    "allow_variables",
-    multiple=True,
-    metavar="NAME",
-    help="Let the project's servers file use this environment variable.",
-)
+@approve_option("this time")
+@allow_variable_option
 @json_option
 @click.pass_context
 def plan(

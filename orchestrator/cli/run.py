@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from orchestrator.cli.options import inbox_option, json_option, split_pairs
+from orchestrator.cli.standing import allow_variable_option, approve_option
 
 __all__ = ["run"]
 
@@ -16,14 +17,8 @@ __all__ = ["run"]
 @click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="Give an input.")
 @click.option("--dry-run", is_flag=True, help="Show every agent's tools and rules; start no agent.")
 @click.option("--model", default="", metavar="PROVIDER:NAME", help="Use this model for all agents.")
-@click.option("--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for this run.")
-@click.option(
-    "--allow-variable",
-    "allow_variables",
-    multiple=True,
-    metavar="NAME",
-    help="Let the project's servers file use this environment variable.",
-)
+@approve_option("this run")
+@allow_variable_option
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Put the agents' output there."
 )

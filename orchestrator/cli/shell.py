@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from orchestrator.cli.options import print_text
+from orchestrator.cli.standing import Given, model_of, standing_options
 from orchestrator.core.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
@@ -23,42 +25,12 @@ __all__ = ["shell"]
 
 
 @click.command(short_help="Talk with your own agent, over the servers there are.")
-@click.option("--model", default="", metavar="PROVIDER:NAME", help="Who answers.")
-@click.option(
-    "--servers",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The project's servers file; by default `.mcp.json` of the project we stand in.",
-)
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Policy files in place of those that are set. May be given several times.",
-)
-@click.option(
-    "--approve", multiple=True, metavar="NAME@DIGEST", help="Approve this, for this session."
-)
-@click.option(
-    "--allow-variable",
-    "allow_variables",
-    multiple=True,
-    metavar="NAME",
-    help="Let the project's servers file use this environment variable.",
-)
-@click.option("--no-project", is_flag=True, help="Look at nothing that comes with the project.")
+@standing_options(span="this session")
 @click.option("--name", default=None, metavar="NAME", help="Keep the conversation under this name.")
 @click.pass_context
 def shell(
     context: click.Context,
-    model: str,
-    servers: Path | None,
-    policies: tuple[Path, ...],
-    approve: tuple[str, ...],
-    allow_variables: tuple[str, ...],
-    no_project: bool,
+    given: Given,
     name: str | None,
 ) -> None:
     """Talk with your own agent. `/help` shows the commands; Ctrl-C stops a turn, twice ends the shell.
@@ -68,7 +40,6 @@ def shell(
     import anyio
 
     from mcp_client.transports.stdio import harden_process
-    from orchestrator.sessions.standing import StandingRequest
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError(
@@ -77,16 +48,7 @@ def shell(
             fix='use remit ask "…" in a script',
         )
     harden_process()
-    request = StandingRequest(
-        servers=servers,
-        policies=policies,
-        model=model,
-        with_project=not no_project,
-        leave_out=True,
-        approve=approve,
-        allow_variables=allow_variables,
-        record=name,
-    )
+    request = replace(given.request(), leave_out=True, record=name)
     anyio.run(_talk, request)
     context.exit(ExitCode.OK.value)
 
@@ -127,13 +89,9 @@ async def _talk(request: StandingRequest) -> None:
         on_event=hear,
     )
     async with opening as standing:
-        if standing.model is None:
-            raise ConfigError(
-                "nobody is there to answer: no model is set",
-                code="E-ASK-MODEL",
-                fix='name one with --model openai:gpt-5-mini, or write model = "…" into config.toml',
-            )
-        agent = standing.session.assistant(model=standing.model, budget=standing.settings.budget)
+        agent = standing.session.assistant(
+            model=model_of(standing), budget=standing.settings.budget
+        )
         parts = ShellParts(
             standing=standing,
             agent=agent,
