@@ -14,7 +14,9 @@ class PolicyLimits:
     source_bytes_max: int = 256 * 1024
     """One policy file in UTF-8: about 3,000 rules, more than anybody reviews."""
     sources_max: int = 64
-    """Files of one set."""
+    """Files of one set, those that are included among them; so deep may they include one another."""
+    set_bytes_max: int = 2 * 1024 * 1024
+    """All files of one set in UTF-8: twice what the most rules of a set take."""
     policies_max: int = 256
     """Policies of one set."""
     rules_max: int = 10_000

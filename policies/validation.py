@@ -14,12 +14,10 @@ from policies.model import (
     Argument,
     Effect,
     Elements,
-    Include,
     Kind,
     Operation,
     Pointer,
     Policy,
-    PolicyFile,
     Rule,
     RuleWord,
     Source,
@@ -27,10 +25,10 @@ from policies.model import (
     Test,
     Who,
 )
-from policies.parsing import parse_file
+from policies.parsing import IncludeReader, gather
 from policies.patterns import covers, matcher_of
 
-__all__ = ["Catalogue", "Finding", "Severity", "include_path", "load", "validate"]
+__all__ = ["Catalogue", "Finding", "Severity", "load", "validate"]
 
 Schema: TypeAlias = Mapping[str, object]
 
@@ -84,46 +82,20 @@ def load(
     sources: Iterable[Source],
     parameters: Mapping[str, str] | None = None,
     *,
+    read: IncludeReader | None = None,
     limits: PolicyLimits | None = None,
 ) -> PolicySet:
     """Parse files, fill in `parameters`, and return the set that they are together.
 
-    The same file twice counts once. No file at all is a set that permits nothing.
+    The same file twice counts once. No file at all is a set that permits nothing. `read` returns a
+    file that another includes; without it, included files must be among those given.
 
     Raises:
         PolicyError: the first thing that is wrong in a file, or between files.
     """
     bounds = limits or PolicyLimits()
-    files: list[PolicyFile] = []
-    seen: dict[Source, None] = {}
-    for source in sources:
-        if source in seen:
-            continue
-        if len(seen) >= bounds.sources_max:
-            top = Place(source.path, 1, 1)
-            raise PolicyError(f"a set has at most {bounds.sources_max} files", place=top)
-        seen[source] = None
-        files.append(parse_file(source.text, source.path, limits=bounds))
-    _check_includes(files, {source.path: source.text for source in seen})
-    return set_of(files, tuple(seen), parameters or {}, bounds)
-
-
-def include_path(file: str, include: Include) -> str:
-    """Return the path that an included file has, written as that of the file that includes it."""
-    folder, slash, _ = file.rpartition("/")
-    return f"{folder}{slash}{include.path}"
-
-
-def _check_includes(files: Sequence[PolicyFile], texts: Mapping[str, str]) -> None:
-    """Raise PolicyError for an included file that is not among those given."""
-    for file in files:
-        for include in file.includes:
-            if include_path(file.path, include) not in texts:
-                raise PolicyError(
-                    f"the included file `{include.path}` is not among the files",
-                    place=include.place,
-                    excerpt=excerpt_of(texts.get(file.path, ""), include.place),
-                )
+    found = gather(sources, read=read, limits=bounds)
+    return set_of(found.files, found.sources, parameters or {}, bounds)
 
 
 def validate(

@@ -10,20 +10,20 @@ from typing import cast
 
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.documents import read_json
-from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.errors import ConfigError
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.pinning import PinKeeper
+from orchestrator.sessions.policy_files import PolicyFileReader
 from orchestrator.sessions.projects import project_of
-from orchestrator.sessions.reading import TooLargeError, read_regular
 from orchestrator.sessions.state import StatePaths
 from policies import (
     Catalogue,
     Finding,
-    Policy,
     PolicyError,
+    PolicyFile,
     PolicyLimits,
     PolicySet,
     Severity,
@@ -33,7 +33,7 @@ from policies import (
     validate,
 )
 from policies.analysis.findings import findings_of
-from policies.evaluation import tests_of
+from policies.evaluation import set_of, tests_of
 from policies.model import (
     Compare,
     Fact,
@@ -48,8 +48,16 @@ from policies.model import (
     Text,
     Under,
 )
+from policies.parsing import Gathered, gather
 
-__all__ = ["CheckReport", "check_files", "load_assuming", "read_argument", "read_sources"]
+__all__ = [
+    "CheckReport",
+    "check_files",
+    "load_assuming",
+    "load_files",
+    "read_argument",
+    "read_sources",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,47 +125,53 @@ def check_files(
 ) -> CheckReport:
     """Check files: each by itself, then together, then with the servers of a file, if one is named.
 
-    Raises ConfigError for a file that cannot be read.
+    What they include is checked with them. Raises ConfigError for a file that cannot be read.
     """
-    sources = read_sources(files)
-    policies: list[Policy] = []
-    wrong: list[PolicyError] = []
-    for source in sources:
-        try:
-            policies += parse(source.text, source.path)
-        except PolicyError as error:
-            wrong.append(error)
-    rules = sum(len(policy.rules) for policy in policies)
-    names = sorted(_parameter_names(policies) - set(parameters))
-    findings: tuple[Finding, ...] = ()
-    if not wrong:
-        try:
-            loaded = load(sources, {**{name: name for name in names}, **parameters})
-            findings = validate(loaded, _catalogue(servers, loaded), roles or None)
-            findings += findings_of(loaded)
-        except PolicyError as error:
-            wrong.append(error)
-    return CheckReport(
-        files=len(sources),
-        rules=rules,
-        findings=(*map(_finding, wrong), *findings),
-        assumed=tuple(names),
-    )
+    reader = PolicyFileReader()
+    sources = [reader.given(path) for path in files]
+    try:
+        found = gather(sources, read=reader.included)
+        assumed = _parameter_names(found.files) - set(parameters)
+        loaded = _loaded(found, assumed, parameters)
+        findings = validate(loaded, _catalogue(servers, loaded), roles or None)
+        return CheckReport(
+            files=len(found.files),
+            rules=len(loaded.rules),
+            findings=findings + findings_of(loaded),
+            assumed=tuple(sorted(assumed)),
+        )
+    except PolicyError as first:
+        # in each of the other files the first thing as well, so that they are mended in one go
+        wrong = [first, *(error for source in sources for error in _refusals(source))]
+        at = {(error.place, error.message): error for error in wrong}
+        known = sorted(at.values(), key=lambda each: _order(each, sources))
+        findings = tuple(map(_finding, known))
+        return CheckReport(files=len(reader.texts), rules=0, findings=findings)
 
 
 def read_sources(files: Iterable[Path]) -> tuple[Source, ...]:
-    """Read policy files. Raises ConfigError for one that is missing, too large or not UTF-8."""
-    return tuple(Source(str(path), _text(path)) for path in dict.fromkeys(files))
+    """Read these policy files alone, and nothing that they include.
 
-
-def load_assuming(sources: Sequence[Source], parameters: Mapping[str, str]) -> PolicySet:
-    """Load files; a parameter without a value stands for its own name.
-
-    Raises PolicyError for what is wrong in them.
+    Raises ConfigError for one that is missing, too large or not UTF-8.
     """
-    parsed = [policy for source in sources for policy in parse(source.text, source.path)]
-    names = _parameter_names(parsed)
-    return load(sources, {**{name: name for name in names}, **parameters})
+    reader = PolicyFileReader()
+    return tuple(dict.fromkeys(reader.given(path) for path in files))
+
+
+def load_files(files: Iterable[Path], parameters: Mapping[str, str]) -> PolicySet:
+    """Load files, and those that they include; each parameter needs a value.
+
+    Raises ConfigError for a file that cannot be read, PolicyError for what is wrong in one.
+    """
+    reader = PolicyFileReader()
+    return load([reader.given(path) for path in files], parameters, read=reader.included)
+
+
+def load_assuming(files: Iterable[Path], parameters: Mapping[str, str]) -> PolicySet:
+    """Load files, as `load_files`; a parameter without a value stands for its own name."""
+    reader = PolicyFileReader()
+    found = gather([reader.given(path) for path in files], read=reader.included)
+    return _loaded(found, _parameter_names(found.files), parameters)
 
 
 def read_argument(text: str) -> object:
@@ -169,31 +183,24 @@ def read_argument(text: str) -> object:
     return read["value"] if len(read) == 1 else text
 
 
-def _text(path: Path) -> str:
-    bytes_max = PolicyLimits().source_bytes_max
-    where = Where(str(path))
+def _loaded(found: Gathered, assumed: Iterable[str], parameters: Mapping[str, str]) -> PolicySet:
+    values = {**{name: name for name in assumed}, **parameters}
+    return set_of(found.files, found.sources, values, PolicyLimits())
+
+
+def _refusals(source: Source) -> Iterator[PolicyError]:
     try:
-        content = read_regular(path, bytes_max=bytes_max)
-    except TooLargeError:
-        raise ConfigError(
-            f"the policy file {path} has more than {bytes_max} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=where,
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the policy file {path}: {error.strerror}",
-            code="E-POLICY-FILE",
-            where=where,
-        ) from error
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"the policy file {path} is not UTF-8",
-            code="E-POLICY-FILE",
-            where=Where(str(path), content.count(b"\n", 0, error.start) + 1),
-        ) from error
+        parse(source.text, source.path)
+    except PolicyError as error:
+        yield error
+
+
+def _order(error: PolicyError, sources: Sequence[Source]) -> tuple[int, int, int]:
+    """Files as they were given, then those included; in each by line."""
+    paths = [source.path for source in sources]
+    path = error.place.path
+    at = paths.index(path) if path in paths else len(paths)
+    return at, error.place.line, error.place.column
 
 
 def _catalogue(servers: Path | None, loaded: PolicySet) -> Catalogue:
@@ -234,10 +241,11 @@ def _tools(pins: PinKeeper, entry: ServerEntry) -> Mapping[str, Mapping[str, obj
     return schemas
 
 
-def _parameter_names(policies: Iterable[Policy]) -> set[str]:
+def _parameter_names(files: Iterable[PolicyFile]) -> set[str]:
     return {
         part.name
-        for policy in policies
+        for file in files
+        for policy in file.policies
         for rule in policy.rules
         if rule.condition is not None
         for test in tests_of(rule.condition)

@@ -141,14 +141,14 @@ def explain(
 
     Exit code 0 for permit, 3 for forbid, 4 for ask.
     """
-    from orchestrator.cli.checking import read_argument, read_sources
-    from policies import Context, Operation, Principal, Request, Resource, explain, load
+    from orchestrator.cli.checking import load_files, read_argument
+    from policies import Context, Operation, Principal, Request, Resource, explain
 
     server, slash, tool = target.partition("/")
     if not server or not slash or not tool:
         raise click.UsageError(f"--call needs SERVER/TOOL, not {target!r}", context)
     values = {name: read_argument(text) for name, text in split_pairs("--arg", arguments).items()}
-    rules = load(read_sources(files), split_pairs("--param", parameters))
+    rules = load_files(files, split_pairs("--param", parameters))
     _warn_of_role(rules, role)
     explanation = explain(
         rules,

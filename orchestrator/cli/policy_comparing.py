@@ -36,7 +36,8 @@ def diff(
 ) -> None:
     """Say what an edited policy newly allows.
 
-    For each rule that allows something new there is a request that shows it. Exit code 1 if there is
+    Files that one of them includes belong to it. For each rule that allows something new there is a
+    request that shows it. Exit code 1 if there is
     any, or if it is not proved that there is none.
     """
     from policies.analysis import compare
@@ -66,7 +67,7 @@ def subset(
 ) -> None:
     """Say whether one policy allows no more than another.
 
-    If it does, a request shows it. Exit code 0 only if it is proved that it does not.
+    Files that one of them includes belong to it. If it does, a request shows it. Exit code 0 only if it is proved that it does not.
     """
     from policies import analysis
 
@@ -77,9 +78,9 @@ def subset(
 
 def _loaded(path: Path, parameters: tuple[str, ...]) -> PolicySet:
     """Load a file; a parameter without a value stands for its own name, on both sides alike."""
-    from orchestrator.cli.checking import load_assuming, read_sources
+    from orchestrator.cli.checking import load_assuming
 
-    return load_assuming(read_sources([path]), split_pairs("--param", parameters))
+    return load_assuming([path], split_pairs("--param", parameters))
 
 
 def _say(context: click.Context, claim: Claim, *, as_json: bool, none: str) -> None:

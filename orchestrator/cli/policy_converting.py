@@ -59,7 +59,7 @@ def convert(
 ) -> None:
     """Carry rules over from other programs, or to Cedar.
 
-    The result goes to stdout, and what could not be carried over to stderr, each with what stands
+    What a policy includes is written with it. The result goes to stdout, and what could not be carried over to stderr, each with what stands
     there instead. Nothing is allowed by the result that the original denied.
     """
     if (source == "policy") != (target == "cedar"):
@@ -93,14 +93,14 @@ def _converted(file: Path, source: str, name: str, parameters: Mapping[str, str]
     from policies import convert
     from policies.formatting import format_text
 
+    if source == "policy":
+        return convert.write_cedar(load_assuming([file], parameters).policies)
     (read,) = read_sources([file])
     match source:
         case "claude":
             made = convert.read_claude(read_json(read.text, read.path).root, name=name)
         case "gemini":
             made = convert.read_gemini(read_toml(read.text, read.path).root, name=name)
-        case "cedar":
-            made = convert.read_cedar(read.text, read.path, name=name)
         case _:
-            return convert.write_cedar(load_assuming([read], parameters).policies)
+            made = convert.read_cedar(read.text, read.path, name=name)
     return convert.Converted(format_text(made.text, read.path), made.losses)

@@ -22,7 +22,8 @@ __all__ = ["fmt"]
 def fmt(context: click.Context, files: tuple[Path, ...], only_check: bool, as_json: bool) -> None:
     """Write policy files in their one layout.
 
-    Only space changes: rules and comments stay. No file is written if one of them is no policy.
+    Only space changes: rules and comments stay. Files that these include stay as they are: name them
+    as well. No file is written if one of them is no policy.
     With --check the exit code is 1 if a file has another layout.
     """
     from orchestrator.cli.checking import read_sources

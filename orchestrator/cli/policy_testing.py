@@ -27,15 +27,15 @@ __all__ = ["test"]
 def test(
     context: click.Context, files: tuple[Path, ...], parameters: tuple[str, ...], as_json: bool
 ) -> None:
-    """Run the tests in policy files, together.
+    """Run the tests in policy files, and in those that they include, together.
 
     A parameter without a value stands for its own name. Exit code 1 if a test fails, or if there is
     none.
     """
-    from orchestrator.cli.checking import load_assuming, read_sources
+    from orchestrator.cli.checking import load_assuming
     from policies.testing import run_tests
 
-    rules = load_assuming(read_sources(files), split_pairs("--param", parameters))
+    rules = load_assuming(files, split_pairs("--param", parameters))
     outcomes = run_tests(rules)
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if as_json:

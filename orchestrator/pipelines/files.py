@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
-from orchestrator.core.nearest import nearest
-from orchestrator.sessions.reading import TooLargeError, read_regular
+from orchestrator.sessions.reading import TooLargeError, near_file, read_regular
 
 __all__ = ["ProjectFile", "read_project_file"]
 
 _BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
-_SIBLINGS_MAX: Final = 1_000
-"""Names of a folder that are looked through for a misspelt one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +62,7 @@ def read_project_file(
             raise ConfigError(
                 f"there is no file {shown!r}",
                 code="E-PIPELINE-FILE",
-                fix=_near(path),
+                fix=f"did you mean {near!r}?" if (near := near_file(path)) else "",
                 where=where,
             )
         # The path has no links any more: what became one since leads elsewhere.
@@ -86,11 +82,3 @@ def read_project_file(
         content=content,
         digest=hashlib.sha256(content).hexdigest(),
     )
-
-
-def _near(path: Path) -> str:
-    if not path.parent.is_dir():
-        return ""
-    names = [item.name for item in islice(path.parent.iterdir(), _SIBLINGS_MAX)]
-    near = nearest(path.name, names)
-    return f"did you mean {near!r}?" if near else ""

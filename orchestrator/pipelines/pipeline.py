@@ -15,7 +15,7 @@ from orchestrator.agents.resolve import check_model_name, resolve_model
 from orchestrator.catalog.listing import Catalog
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.documents import canonical_digest, read_json
-from orchestrator.core.errors import ConfigError, Where
+from orchestrator.core.errors import ConfigError
 from orchestrator.core.ids import IdSource
 from orchestrator.pipelines.checking import (
     check_models,
@@ -39,6 +39,7 @@ from orchestrator.sessions.entries import (
     server_item,
 )
 from orchestrator.sessions.policing import check_policy
+from orchestrator.sessions.policy_files import PolicyFileReader
 from orchestrator.sessions.projects import output_folder, project_of
 from policies import PolicySet
 
@@ -121,7 +122,8 @@ class Pipeline:
         file = _servers(spec, request, values)
         servers = _needed(spec, file)
         names = [entry.name for entry in file.entries]
-        policy = _policy(spec, values, request)
+        policy, files = _policy(spec, values, request)
+        spec = replace(spec, policies=files)
         check_pipeline(spec, policy=policy, servers=names)
         if request.model:
             check_model_name(request.model)
@@ -314,23 +316,30 @@ def _refuse_open(spec: PipelineSpec, entry: ServerEntry) -> None:
 
 def _policy(
     spec: PipelineSpec, values: Mapping[str, InputValue], request: PipelineRequest
-) -> PolicySet:
+) -> tuple[PolicySet, tuple[ProjectFile, ...]]:
+    """Return the policies, and their files: those that the pipeline names, and what these include."""
     if not spec.policies:
-        return policies.ASK_ALL
-    sources: list[policies.Source] = []
-    for file in spec.policies:
-        try:
-            sources.append(policies.Source(_shown(file, request), file.content.decode()))
-        except UnicodeDecodeError:
-            raise ConfigError(
-                f"{file.name} is not UTF-8 text",
-                code="E-POLICY-ENCODING",
-                where=Where(str(file.path)),
-            ) from None
+        return policies.ASK_ALL, ()
+    reader = PolicyFileReader()
+    sources = [
+        reader.taken(file.path, file.content, shown=_shown(file, request)) for file in spec.policies
+    ]
     parameters = {
         name: str(value) for name, value in values.items() if not isinstance(value, tuple)
     }
-    return policies.load(sources, parameters)
+    policy = policies.load(sources, parameters, read=reader.included)
+    root = request.project.resolve()
+    files = tuple(
+        ProjectFile(
+            # what is included lies beside a file of the project, or below
+            name=text.path.relative_to(root).as_posix(),
+            path=text.path,
+            content=text.content,
+            digest=text.digest,
+        )
+        for text in reader.texts
+    )
+    return policy, files
 
 
 def _shown(file: ProjectFile, request: PipelineRequest) -> str:

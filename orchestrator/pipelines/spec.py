@@ -159,7 +159,7 @@ class PipelineSpec:
         agents: in the file's order.
         order: the names of the agents in generations: each needs only agents of earlier ones.
         servers: the servers file, if one is named.
-        policies: the policy files.
+        policies: the policy files that it names; once policies are loaded, what they include as well.
         recipes: the recipes' files, by the FILE of `recipe:FILE:FUNCTION`.
         grant: what no agent of it exceeds; None sets no such border.
     """

@@ -32,6 +32,7 @@ from policies import (
     Request,
     Resource,
     parse,
+    parse_file,
 )
 
 __all__ = ["ALWAYS_MAX", "NEVER_ALWAYS", "Always", "AlwaysFile", "StandingYes", "cannot_keep"]
@@ -187,7 +188,11 @@ class AlwaysFile:
             text = content.decode()
         except UnicodeDecodeError as error:
             raise cannot_keep(f"{self.path} is not UTF-8") from error
-        return parse(text, str(self.path))
+        file = parse_file(text, str(self.path))
+        if file.includes:
+            # an included forbid would be left out without a word
+            raise cannot_keep(f"{self.path} includes another file, which is not read")
+        return file.policies
 
     def _write(self, text: str) -> None:
         if len(text.encode()) > _LIMITS.source_bytes_max:

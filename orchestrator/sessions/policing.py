@@ -5,25 +5,20 @@ Decides nothing, and starts nothing.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import policies
 from orchestrator.catalog.listing import Catalog
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import ServerName
-from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
-from orchestrator.sessions.reading import TooLargeError, read_regular
+from orchestrator.sessions.policy_files import PolicyFileReader, PolicyText
 from policies import Annotations, PolicySet
 
 __all__ = ["PolicyFiles", "annotations_of", "check_policy", "read_policies", "tested_policy"]
-
-_BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,36 +32,27 @@ class PolicyFiles:
 def read_policies(
     paths: Sequence[Path], *, project: Path, parameters: Mapping[str, str]
 ) -> PolicyFiles:
-    """Read policy files, to be used together; `parameters` are what `${NAME}` stands for.
+    """Read policy files, and those that they include, to be used together.
 
-    An item is named by the file's path below the project, as in a pipeline: one approval holds for
-    both. Raises ConfigError for a file that cannot be read, PolicyError for what it holds.
+    `parameters` are what `${NAME}` stands for. There is an item for each file that was read, named by
+    its path below the project, as in a pipeline: one approval holds for both. Raises ConfigError for a file that cannot be read, PolicyError for what it holds.
     """
-    sources: list[policies.Source] = []
-    items: list[Item] = []
-    for path in paths:
-        content = _content(path)
-        real = path.resolve()
-        root = project.resolve()
-        name = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.as_posix()
-        items.append(
-            Item(
-                name=name,
-                kind=ItemKind.POLICY,
-                digest=hashlib.sha256(content).hexdigest(),
-                origin=Origin.PROJECT,
-                description_lines=("decides what agents may do",),
-            )
-        )
-        try:
-            sources.append(policies.Source(str(path), content.decode()))
-        except UnicodeDecodeError as error:
-            raise ConfigError(
-                f"policy file {path} is not UTF-8",
-                code="E-POLICY-FILE",
-                where=Where(str(path), content.count(b"\n", 0, error.start) + 1),
-            ) from None
-    return PolicyFiles(policy=policies.load(sources, dict(parameters)), items=tuple(items))
+    reader = PolicyFileReader()
+    sources = [reader.given(path) for path in paths]
+    policy = policies.load(sources, dict(parameters), read=reader.included)
+    root = project.resolve()
+    return PolicyFiles(policy=policy, items=tuple(_item(text, root) for text in reader.texts))
+
+
+def _item(text: PolicyText, root: Path) -> Item:
+    path = text.path
+    return Item(
+        name=path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix(),
+        kind=ItemKind.POLICY,
+        digest=text.digest,
+        origin=Origin.PROJECT,
+        description_lines=("decides what agents may do",),
+    )
 
 
 def check_policy(
@@ -133,20 +119,3 @@ def annotations_of(written: Mapping[str, object]) -> Annotations:
         idempotent=said("idempotentHint"),
         open_world=said("openWorldHint"),
     )
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_regular(path, bytes_max=_BYTES_MAX)
-    except TooLargeError:
-        raise ConfigError(
-            f"{path} is larger than {_BYTES_MAX} bytes",
-            code="E-CONFIG-TOO-LARGE",
-            where=Where(str(path)),
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the policy file {path}: {error.strerror}",
-            code="E-POLICY-FILE",
-            where=Where(str(path)),
-        ) from error

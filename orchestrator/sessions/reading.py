@@ -11,17 +11,28 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.nearest import nearest
 
-__all__ = ["PIECE_BYTES", "TooLargeError", "pieces_of", "read_configured", "read_regular"]
+__all__ = [
+    "PIECE_BYTES",
+    "TooLargeError",
+    "near_file",
+    "pieces_of",
+    "read_configured",
+    "read_regular",
+]
 
 PIECE_BYTES: Final = 1024 * 1024
 """One read: bytes are counted as they come, since a file may say a wrong size."""
+_SIBLINGS_MAX: Final = 1_000
+"""Names of a folder that are looked through for a misspelt one."""
 _DOCUMENT_BYTES_MAX: Final = OrchestratorLimits().document_bytes_max
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
@@ -60,6 +71,15 @@ def read_configured(
         raise ConfigError(
             f"cannot read {shown}: {error.strerror}", code=code, fix=fix, where=where
         ) from error
+
+
+def near_file(path: Path) -> str:
+    """Return the name of a file beside a missing one that was most likely meant; "" if none was."""
+    try:
+        names = [item.name for item in islice(path.parent.iterdir(), _SIBLINGS_MAX)]
+    except OSError:
+        return ""
+    return safe_line(nearest(path.name, names) or "", reveal=True)
 
 
 @contextmanager

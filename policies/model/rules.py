@@ -252,7 +252,7 @@ Assertion: TypeAlias = Never | ChildSubset
 
 @dataclass(frozen=True, slots=True)
 class Include:
-    """`include "base.policy"`: that file, beside this one, belongs to the set as well."""
+    """`include "base.policy"`: that file, beside this one or below, belongs to the set as well."""
 
     path: str
     place: Place

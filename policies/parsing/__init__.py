@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from policies.parsing.files import parse, parse_file
+from policies.parsing.gathering import Gathered, IncludeReader, gather, include_path
 from policies.parsing.syntax import GRAMMAR
 
-__all__ = ["GRAMMAR", "parse", "parse_file"]
+__all__ = [
+    "GRAMMAR",
+    "Gathered",
+    "IncludeReader",
+    "gather",
+    "include_path",
+    "parse",
+    "parse_file",
+]

@@ -104,6 +104,14 @@ def test_one_file_too_many_is_refused():
         load(sources, limits=PolicyLimits(sources_max=1))
 
 
+def test_one_byte_too_many_in_all_files_together_is_refused():
+    sources = [Source(name, f"policy {name} v1 {{}}") for name in "ab"]
+
+    assert load(sources, limits=PolicyLimits(set_bytes_max=28))
+    with pytest.raises(PolicyError, match="at most 27 bytes together"):
+        load(sources, limits=PolicyLimits(set_bytes_max=27))
+
+
 def test_a_path_one_character_too_long_has_no_value():
     longest = PolicyLimits().path_chars_max
 

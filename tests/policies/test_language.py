@@ -25,6 +25,7 @@ from policies.model import (
     ChildSubset,
     Deadline,
     Expiry,
+    Include,
     Mark,
     MaxDepth,
     Metered,
@@ -33,6 +34,7 @@ from policies.model import (
     Redact,
     Scope,
 )
+from policies.parsing import include_path
 from tests.policies.support import decided, loaded, refusal, refused_rules, request, value_of
 
 
@@ -340,6 +342,31 @@ def test_an_included_file_must_be_among_the_files():
     with pytest.raises(PolicyError, match=r"`more/base\.policy` is not among the files"):
         load([Source("dir/a.policy", text)])
     assert [each.path for each in parse_file(text, "a.policy").includes] == ["more/base.policy"]
+
+
+def test_an_included_file_can_be_read_by_whoever_loads():
+    given = Source("a.policy", 'include "b.policy" policy a v1 {}')
+    asked: list[str] = []
+
+    def read(source: Source, include: Include) -> Source:
+        asked.append(include_path(source.path, include))
+        inner = 'include "c.policy"' if include.path == "b.policy" else "policy c v1 {}"
+        return Source(asked[-1], inner)
+
+    assert [each.name for each in load([given], read=read).policies] == ["a", "c"]
+    assert asked == ["b.policy", "c.policy"]
+
+
+def test_files_that_are_given_and_include_each_other_are_a_circle():
+    first = Source("d/a.policy", 'include "b.policy" policy a v1 {}')
+    second = Source("d/b.policy", 'policy b v1 {}\ninclude "a.policy"')
+
+    with pytest.raises(PolicyError) as caught:
+        load([first, second])
+
+    chain = "d/a.policy -> d/b.policy -> d/a.policy"
+    assert caught.value.message == f"files include each other in a circle: {chain}"
+    assert (caught.value.place.path, caught.value.place.line) == ("d/b.policy", 2)
 
 
 @pytest.mark.parametrize(

@@ -226,3 +226,71 @@ def test_a_role_that_no_policy_declares_is_told_of(remit: Remit, home: Path):
 
     assert ended.code == 3
     assert "no policy declares the role 'clrek'; did you mean 'clerk'?" in ended.err
+
+
+@pytest.fixture
+def parts(home: Path) -> str:
+    """A file that includes another, which has the error, the test, the parameter or the forbid."""
+    Path("parts").mkdir()
+    Path("main.policy").write_text('include "parts/base.policy"\n' + GOOD)
+    Path("parts/base.policy").write_text(
+        'policy base v1 {\n  forbid "etc" call on files when arg(/path) under "${etc}"\n}\n'
+        "tests {\n  forbid call files/read by \"etc\"\n}\n"
+    )
+    return "main.policy"
+
+
+def test_what_is_included_is_checked_with_it(remit: Remit, parts: str):
+    good = remit("policy", "check", parts)
+    Path("parts/base.policy").write_text("policy base v1 {\n  forbad\n}\n")
+    bad = remit("policy", "check", parts, "--json")
+
+    assert good.out == "ok: 4 rules in 2 files (no value given for etc, out)\n"
+    (finding,) = cast("list[dict[str, object]]", bad.json["findings"])
+    assert (finding["path"], finding["line"]) == ("parts/base.policy", 2)
+    assert finding["nearest"] == "forbid"
+
+
+def test_an_included_file_that_is_missing_is_an_error_in_every_form(remit: Remit, parts: str):
+    Path("parts/base.policy").rename("parts/bass.policy")
+
+    text = remit("policy", "check", parts)
+    sarif = remit("policy", "check", parts, "--sarif")
+    explained = remit("policy", "explain", parts, "--role", "writer", "--call", "a/b")
+
+    for ended in (text, explained):
+        assert (ended.code, ended.out) == (2, "")
+        assert "cannot read the included file " in ended.err
+        assert "main.policy:1:9" in ended.err
+        assert "did you mean `bass.policy`?" in ended.err
+    (run,) = cast("list[dict[str, list[dict[str, object]]]]", sarif.json["runs"])
+    assert "cannot read the included file" in json.dumps(run["results"])
+
+
+def test_tests_explanations_comparisons_and_cedar_have_what_is_included(remit: Remit, parts: str):
+    tested = remit("policy", "test", parts)
+    explained = remit(
+        "policy", "explain", parts, "--role", "writer", "--call", "files/write_file",
+        "--arg", "path=/etc/x", "--param", "etc=/etc", "--param", "out=/",
+    )  # fmt: skip
+    cedar = remit("policy", "convert", parts, "--from", "policy", "--to", "cedar")
+    Path("plain.policy").write_text(GOOD)
+    diff = remit("policy", "diff", parts, "plain.policy", "--param", "etc=/", "--param", "out=/")
+    subset = remit("policy", "subset", parts, "plain.policy")
+
+    assert (tested.code, tested.out) == (0, "1 passed, 0 failed\n")
+    assert (explained.code, "etc" in explained.out) == (3, True)
+    assert '@id("etc")' in cedar.out
+    assert (diff.code, "write" in diff.out) == (1, True)
+    assert subset.code == 0
+
+
+def test_the_layout_of_what_is_included_stays_until_it_is_named(remit: Remit, parts: str):
+    before = Path("parts/base.policy").read_text()
+
+    alone = remit("policy", "fmt", parts)
+    both = remit("policy", "fmt", parts, "parts/base.policy", "--json")
+
+    assert "base.policy" not in alone.out
+    assert both.json["files"] == 2
+    assert Path("parts/base.policy").read_text() == before

@@ -15,7 +15,7 @@ from orchestrator.core.ids import ServerName
 from orchestrator.pipelines.pipeline import Pipeline, PipelineRequest
 from orchestrator.sessions.approvals import ItemKind, Origin
 from orchestrator.testing import CountingIds
-from policies import Context, Effect, Operation, Principal, Resource
+from policies import Context, Effect, Operation, PolicyError, Principal, Resource
 
 PIPELINE = """\
 remit = 1
@@ -202,6 +202,36 @@ def test_a_policy_that_is_not_text_is_refused_with_its_file(load: Load, tmp_path
     assert error.code == "E-POLICY-ENCODING"
     assert error.where is not None
     assert error.where.path.endswith("p.policy")
+
+
+def test_what_a_policy_includes_holds_and_needs_an_approval_of_its_own(
+    load: Load, tmp_path: Path
+) -> None:
+    base = tmp_path / "base.policy"
+    base.write_text('policy base v1 { forbid "no" call on git/log }')
+    text = f'include "base.policy" {POLICY}'
+
+    before = load(policy=text)
+    base.write_text('policy base v1 { ask "no" call on git/log }')
+    after = load(policy=text)
+
+    assert [rule.id for rule in before.policy.rules] == ["log", "no"]
+    policies = [item for item in before.items() if item.kind is ItemKind.POLICY]
+    assert [item.name for item in policies] == ["p.policy", "base.policy"]
+    changed = [
+        old.name for old, new in zip(before.items(), after.items(), strict=True) if old != new
+    ]
+    assert changed == ["base.policy"]
+
+
+def test_a_policy_of_a_pipeline_can_include_nothing_outside_of_it(
+    load: Load, tmp_path: Path
+) -> None:
+    (tmp_path.parent / f"{tmp_path.name}.policy").write_text("policy outside v1 {}")
+    (tmp_path / "base.policy").symlink_to(f"../{tmp_path.name}.policy")
+
+    with pytest.raises(PolicyError, match="leads out of"):
+        load(policy=f'include "base.policy" {POLICY}')
 
 
 def test_a_key_of_a_servers_file_that_nobody_knows_is_a_warning(load: Load) -> None:

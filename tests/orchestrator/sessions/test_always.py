@@ -137,6 +137,18 @@ def test_a_file_that_is_edited_counts_at_the_next_question(paths: StatePaths, tm
     assert book.permits(asked())
 
 
+def test_a_file_that_includes_another_permits_nothing(paths: StatePaths, tmp_path: Path):
+    book = AlwaysFile(paths, tmp_path)
+    book.keep(asked())
+    text = book.path.read_text("utf-8")
+
+    book.path.write_text(f'include "more.policy"\n{text}', "utf-8")
+
+    assert not book.permits(asked())
+    with pytest.raises(ConfigError, match="includes another file"):
+        book.all()
+
+
 def test_a_file_that_cannot_be_read_is_not_written_over(paths: StatePaths, tmp_path: Path):
     book = AlwaysFile(paths, tmp_path)
     book.path.parent.mkdir(parents=True)
