@@ -235,7 +235,7 @@ def parts(home: Path) -> str:
     Path("main.policy").write_text('include "parts/base.policy"\n' + GOOD)
     Path("parts/base.policy").write_text(
         'policy base v1 {\n  forbid "etc" call on files when arg(/path) under "${etc}"\n}\n'
-        "tests {\n  forbid call files/read by \"etc\"\n}\n"
+        'tests {\n  forbid call files/read by "etc"\n}\n'
     )
     return "main.policy"
 
