@@ -15,6 +15,7 @@ from orchestrator.cli.groups import Group
 from orchestrator.cli.live import ask_session, cells, run_option
 from orchestrator.cli.options import json_option, print_json, print_text
 from orchestrator.core.display import safe_line, whole_line, whole_text
+from orchestrator.core.errors import ConfigError
 
 __all__ = ["accept", "allow", "answer", "approvals", "deny", "list_asks", "show"]
 
@@ -62,6 +63,11 @@ def show(ask: int, run: str, as_json: bool) -> None:
     if "arguments" in told:
         arguments = json.dumps(told["arguments"], indent=2, ensure_ascii=False)
         print_text(f"arguments\n{_indented(whole_text(arguments))}")
+        rule = str(told.get("always") or "")
+        if rule:
+            print_text(
+                f"--always {_name_of(rule)} would keep\n{_indented(whole_text(rule).rstrip())}"
+            )
     else:
         for name in ("mode", "host", "address", "fields"):
             if told.get(name):
@@ -76,15 +82,44 @@ def show(ask: int, run: str, as_json: bool) -> None:
 @click.option(
     "--session", "for_session", is_flag=True, help="This agent's calls of this tool from now on."
 )
+@click.option(
+    "--always",
+    "permit",
+    default="",
+    metavar="PERMIT",
+    help="Exactly this call, always: keep the permit of this name.",
+)
 @run_option
 @json_option
-def allow(ask: int, for_session: bool, run: str, as_json: bool) -> None:
+def allow(ask: int, for_session: bool, permit: str, run: str, as_json: bool) -> None:
     """Let a call be made: this one, or with --session the agent's calls of this tool by this rule.
 
-    That ends with the agent, with the session, and when the policy or the definition changes.
+    That ends with the agent, with the session, and when the policy or the definition changes. With
+    --always exactly this call is let through from now on, by the permit of that name, which
+    `remit approvals show` shows; `remit policy always revoke` takes it back.
     """
-    span = "session" if for_session else "once"
-    _told(ask_session(run, "allow", act=True, ask=ask, span=span), as_json=as_json)
+    if permit and for_session:
+        raise click.UsageError("--session and --always exclude each other")
+    span, rule = ("session" if for_session else "once"), {}
+    if permit:
+        span, rule = "always", {"rule": _permit_of(run, ask, permit)}
+    _told(ask_session(run, "allow", act=True, ask=ask, span=span, **rule), as_json=as_json)
+
+
+def _permit_of(run: str, ask: int, name: str) -> str:
+    """Return the permit that an ask would keep. Raises ConfigError unless it is the one of that name."""
+    rule = str(ask_session(run, "ask", ask=ask).get("always") or "")
+    if not rule or _name_of(rule) != name:
+        raise ConfigError(
+            f"ask {ask} would not keep a permit {safe_line(name, reveal=True)!r}",
+            code="E-ALWAYS-KEEP",
+            fix=f"remit approvals show {ask}",
+        )
+    return rule
+
+
+def _name_of(rule: str) -> str:
+    return rule.split(maxsplit=2)[1]
 
 
 @approvals.command(short_help="Say no.")

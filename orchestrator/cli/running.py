@@ -37,6 +37,7 @@ from orchestrator.pipelines.execution import NOTHING_KEPT, Pinned, PipelineRun, 
 from orchestrator.pipelines.pipeline import Pipeline, PipelineRequest
 from orchestrator.pipelines.plan import Plan
 from orchestrator.pipelines.running import PipelineResult, SkippedAgent
+from orchestrator.sessions.always import AlwaysFile
 from orchestrator.sessions.approvals import ApprovalStore, Origin
 from orchestrator.sessions.assembling import control_of
 from orchestrator.sessions.control.watching import Watch
@@ -263,16 +264,11 @@ def _pipeline_run(
                 audit=audit,
                 telemetry=telemetry.telemetry,
                 emit=watch.hear,
+                always=AlwaysFile(paths, job.project),
                 digest_arguments=partial(digest_arguments, key=load_or_create_key(paths.audit_key)),
             )
             browser = _person_at_browser(progress) if person.interactive else None
             store = ApprovalStore(paths.approvals)
-
-            def tell(pinned: Pinned) -> None:
-                if style is not ProgressStyle.QUIET:
-                    with progress.paused():
-                        names = ", ".join(pinned.tools)
-                        print_text(f"pinned {pinned.server}: {names}", to_stderr=True)
 
             yield (
                 PipelineRun(
@@ -286,13 +282,20 @@ def _pipeline_run(
                     ask_gate=gate_asker(person) if person.interactive else None,
                     limits=limits,
                     attach=_Doorway(job, paths.run(run).folder, watch, ports).open,
-                    on_pinned=tell,
+                    on_pinned=partial(_tell_pinned, progress, style),
                     logins=login_ports(paths, pipeline.servers, browser),
                 ),
                 watched,
             )
     finally:
         telemetry.shutdown()
+
+
+def _tell_pinned(progress: Progress, style: ProgressStyle, pinned: Pinned) -> None:
+    if style is not ProgressStyle.QUIET:
+        with progress.paused():
+            names = ", ".join(pinned.tools)
+            print_text(f"pinned {pinned.server}: {names}", to_stderr=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ def _written(request: ApprovalRequest, prefix: str, project: str) -> str:
     ref = request.ref
     tests = [f"digest in [{_string(ref.digest)}]", *_tests(request.arguments, "")]
     target = f"{_string(ref.server)} tool {_string(ref.name)}"
-    when = "\n         and ".join(tests)
+    when = "\n      and ".join(tests)
     name = prefix + _short("\n".join((target, *tests)))
     # the last thing on the line that the policy begins with, for whoever edits the file
     return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 import anyio
 import anyio.lowlevel
@@ -36,7 +36,7 @@ from orchestrator.sessions.elicitations import (
     SamplingWish,
 )
 
-__all__ = ["Ask", "AskDesk", "AskKind", "AskStream"]
+__all__ = ["Ask", "AskDesk", "AskKind", "AskStream", "Chooser"]
 
 _CLIENT_LIMITS: Final = ClientLimits()
 _NOBODY_FIX: Final = (
@@ -238,6 +238,15 @@ class Ask:
         self._settled.set()
 
 
+@runtime_checkable
+class Chooser(Protocol):
+    """An `Approver` that can say more than yes and no."""
+
+    async def choose(self, ask: Ask) -> None:
+        """Have a person settle an approval: once, for the session, always or not. Unsettled is a no."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Consent:
     """What an answer for the session holds for. The rule is part of it: another asks again."""
@@ -273,6 +282,7 @@ class AskDesk:
         self._consents: dict[_Consent, None] = {}
         self._changed = anyio.Event()
         self._all = 0
+        self._forgotten = 0
 
     @property
     def reaches_a_person(self) -> bool:
@@ -315,6 +325,7 @@ class AskDesk:
 
     def forget(self, agent: AgentId | None = None) -> None:
         """Let no answer for the session hold any more, of one agent or of all."""
+        self._forgotten += 1
         self._consents = {
             consent: None
             for consent in self._consents
@@ -334,17 +345,25 @@ class AskDesk:
         if consent in self._consents or self._always.permits(request):
             await anyio.lowlevel.checkpoint()
             return True
-        if not self._is_attended(request.agent):
-            if self._fallback.interactive:
-                return await self._fallback.approve(request)
+        ask = Ask(AskKind.APPROVAL, request.agent, request=request, always=self._always)
+        if self._is_attended(request.agent):
+            answer = await self._wait_for(ask)
+        elif self._fallback.interactive and isinstance(self._fallback, Chooser):
+            told = self._forgotten
+            await self._fallback.choose(ask)
+            ask.withdraw()
+            if told != self._forgotten:
+                ask.forget()
+            answer = await ask.wait()
+        elif self._fallback.interactive:
+            return await self._fallback.approve(request)
+        else:
             raise AuthorityError(
                 f"{request.ref} needs a person's consent, and nobody can be asked here",
                 reason=DenyReason.ASK_UNANSWERED,
                 rule=request.rule,
                 fix=_NOBODY_FIX,
             )
-        ask = Ask(AskKind.APPROVAL, request.agent, request=request, always=self._always)
-        answer = await self._wait_for(ask)
         if answer == _Answer.SESSION.value and len(self._consents) < self._consents_max:
             self._consents[consent] = None
         return answer is not None

@@ -31,9 +31,9 @@ PAGES: Final = (
 """The pages for users. Those of the command, the errors and the policy language have tests of theirs."""
 
 _BLOCK: Final = re.compile(r"^```(\w*)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_ANSWER: Final = re.compile(r"\[y/N\] (\w+)$", re.MULTILINE)
+_ANSWER: Final = re.compile(r"\[y/(?:s/)?(?:a/)?N\] (\w+)$", re.MULTILINE)
 _MOVES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
-_QUESTION: Final = b"[y/N] "
+_QUESTION: Final = b"/N] "
 _END_OF_INPUT: Final = "\x04"
 _SECONDS_MAX: Final = 30
 

@@ -143,6 +143,7 @@ class ControlDesk:
         if found.request is not None:
             shown["arguments"] = dict(found.request.arguments)
             shown["definition"] = found.request.ref.digest
+            shown["always"] = found.always_rule
         elif found.elicitation is not None:
             wanted = found.elicitation
             shown |= {"question": wanted.message, "mode": wanted.mode.value}
@@ -201,15 +202,21 @@ class ControlDesk:
     # ------------------------------------------------------------------------------- acting
 
     async def allow(self, arguments: _Arguments, peer: Peer) -> _Answer:
-        """Let a call be made, once or for the session."""
+        """Let a call be made: once, for the session, or always by the permit that was shown."""
         found = self._find(arguments)
         span = _text(arguments, "span", "once")
-        if span not in {"once", "session"}:
-            raise _bad("span is `once` or `session`")
+        if span not in {"once", "session", "always"}:
+            raise _bad("span is `once`, `session` or `always`")
         if found.kind not in {AskKind.APPROVAL, AskKind.SAMPLING}:
             raise ConfigError("a question is answered or denied", code="E-ASK-KIND")
         self._keep("allow", {**self._named(found), "span": span}, peer)
-        await (found.allow_once() if span == "once" else found.allow_for_session())
+        match span:
+            case "once":
+                await found.allow_once()
+            case "session":
+                await found.allow_for_session()
+            case _:
+                await found.allow_always(_text(arguments, "rule"))
         return {"done": "allowed", **self._named(found)}
 
     async def deny(self, arguments: _Arguments, peer: Peer) -> _Answer:

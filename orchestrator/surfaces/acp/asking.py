@@ -23,6 +23,7 @@ from orchestrator.sessions.family import PARENT
 from orchestrator.surfaces.acp.editor import Editor
 from orchestrator.surfaces.acp.errors import RequestError
 from orchestrator.surfaces.acp.limits import AcpLimits
+from orchestrator.surfaces.acp.shown import fenced
 from orchestrator.surfaces.acp.turn import SUBAGENT_META
 from orchestrator.surfaces.acp.updates import content
 
@@ -30,6 +31,7 @@ __all__ = ["Asking"]
 
 _ONCE: Final = "allow_once"
 _ALWAYS: Final = "allow_always"
+_KEPT: Final = "allow_kept"
 _NO: Final = "reject_once"
 _NEVER: Final = "reject_always"
 _CALL_OPTIONS: Final = (
@@ -37,6 +39,15 @@ _CALL_OPTIONS: Final = (
     {"optionId": _ALWAYS, "name": "Allow this tool for this session", "kind": _ALWAYS},
     {"optionId": _NO, "name": "Reject this call", "kind": _NO},
     {"optionId": _NEVER, "name": "Reject this tool for this session", "kind": _NEVER},
+)
+_KEPT_OPTION: Final = {
+    "optionId": _KEPT,
+    "name": "Allow exactly this call always (shows the rule first)",
+    "kind": _ALWAYS,
+}
+_KEEP_OPTIONS: Final = (
+    {"optionId": _KEPT, "name": "Keep this permit, and allow the call", "kind": _ALWAYS},
+    {"optionId": _NO, "name": "Keep nothing, and reject the call", "kind": _NO},
 )
 _TOOLS_OPTIONS: Final = (
     {"optionId": _ALWAYS, "name": "Allow these tools, until they change", "kind": _ALWAYS},
@@ -131,10 +142,32 @@ class Asking:
         }
         if request.agent != PARENT:
             tool_call["_meta"] = {SUBAGENT_META: {"path": request.agent}}
-        chosen = await self._permission(tool_call, _CALL_OPTIONS)
+        rule = ask.always_rule
+        if len(rule.encode()) > self._limits.frame_bytes_max // 4:
+            rule = ""  # what cannot be shown whole is not kept
+        options = (*_CALL_OPTIONS, _KEPT_OPTION) if rule else _CALL_OPTIONS
+        chosen = await self._permission(tool_call, options)
+        if chosen == _KEPT:
+            await self._keep(ask, rule, tool_call)
+            return
         if chosen == _NEVER and len(self._refused) < self._limits.refusals_max:
             self._refused.add(_key(ask))
         await _settle(ask, chosen)
+
+    async def _keep(self, ask: Ask, rule: str, tool_call: Mapping[str, object]) -> None:
+        """Show the permit that would be kept, and keep it on a yes of its own."""
+        shown = (
+            "this would be kept in your own policies/always.policy, for this project; "
+            f"remit policy always revoke takes it back:\n{fenced(whole_text(rule))}"
+        )
+        asked = {**tool_call, "content": [{"type": "content", "content": content(shown)}]}
+        chosen = await self._permission(asked, _KEEP_OPTIONS)
+        if not ask.open:
+            return
+        try:
+            await (ask.allow_always(rule) if chosen == _KEPT else ask.deny())
+        except ConfigError:  # it was to be kept and cannot be
+            await _settle(ask, _NO)
 
     async def _question(self, ask: Ask) -> None:
         text: object = None
@@ -197,7 +230,7 @@ class Asking:
                 "title": f"server {wanted.server} wants a turn of your model",
                 "kind": "other",
                 "status": "pending",
-                "content": [{"type": "content", "content": content(shown)}],
+                "content": [{"type": "content", "content": content(fenced(shown))}],
             },
             _SAMPLING_OPTIONS,
         )
@@ -225,7 +258,7 @@ class Asking:
                     "title": f"Let agents use {safe_line(item.name, reveal=True)}?",
                     "kind": "other",
                     "status": "pending",
-                    "content": [{"type": "content", "content": content(shown)}],
+                    "content": [{"type": "content", "content": content(fenced(shown))}],
                 },
                 _TOOLS_OPTIONS,
             )

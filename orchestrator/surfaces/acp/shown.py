@@ -17,7 +17,7 @@ from orchestrator.core.content import UntrustedContent
 from orchestrator.core.display import CUT, safe_line, safe_text
 from orchestrator.surfaces.acp.limits import AcpLimits
 
-__all__ = ["locations", "raw_input", "result_text"]
+__all__ = ["fenced", "locations", "raw_input", "result_text"]
 
 _TICKS: Final = re.compile("`+")
 _FENCE_TICKS_MIN: Final = 3
@@ -38,9 +38,14 @@ def result_text(content: UntrustedContent, limits: AcpLimits) -> str:
     if not content.blocks and content.structured is not None:
         text = json.dumps(content.structured, indent=2, ensure_ascii=False, default=str)
     plain = safe_text(text, chars_max=limits.result_chars_max)
+    return f"untrusted, from {origin}:\n{fenced(plain)}"
+
+
+def fenced(plain: str) -> str:
+    """Return text that an editor shows letter by letter: in Markdown a comment would not be seen."""
     ticks = max((len(run) for run in _TICKS.findall(plain)), default=0)
     fence = "`" * max(_FENCE_TICKS_MIN, ticks + 1)
-    return f"untrusted, from {origin}:\n{fence}\n{plain}\n{fence}"
+    return f"{fence}\n{plain}\n{fence}"
 
 
 def locations(arguments: Mapping[str, object], cwd: Path, limits: AcpLimits) -> list[object]:

@@ -31,8 +31,11 @@ from mcp_client.protocol.peer.elicitation import (
 )
 from mcp_client.protocol.peer.forms import FormValue
 from orchestrator.core.display import safe_line, wrapped
+from orchestrator.core.errors import ConfigError
 from orchestrator.core.ports import ApprovalRequest
+from orchestrator.sessions.always import cannot_keep
 from orchestrator.sessions.approvals import Item
+from orchestrator.sessions.asks import Ask
 from orchestrator.sessions.elicitations import Elicitation, ElicitationMode, SamplingWish
 from orchestrator.sessions.form_filling import (
     Fault,
@@ -46,6 +49,7 @@ from orchestrator.sessions.ports import SystemClock
 from orchestrator.surfaces.consent.words import (
     COLUMNS,
     Keep,
+    always_lines,
     approval_lines,
     elicitation_lines,
     fitted,
@@ -75,6 +79,10 @@ _WITHDRAWN_SECONDS: Final = 10.0
 _COLUMNS_MIN: Final = 40
 _COLUMNS_MAX: Final = 160
 _NOT_YET: Final = "not approved yet; a yes is kept until something of it changes:"
+_SPANS: Final = ("  (y: once; s: this tool, for this agent, until the session ends)",)
+_SPANS_KEPT: Final = (*_SPANS, "  (a: exactly this call, always; the rule is shown first)")
+_KEEPING: Final = "this would be kept in your own policies/always.policy, for this project:"
+_REVOKING: Final = "remit policy always list and revoke take it back"
 _WITHDRAWN: Final = "\n(this question is withdrawn: it needs no answer any more)\n"
 _FORM_HELP: Final = (
     "(an empty line takes what stands in brackets, or leaves an optional field out; "
@@ -119,6 +127,57 @@ class TerminalApprover:
         """Ask about one call. Cancelling gives the question up."""
         lines = approval_lines(request, keep=self._keep, columns=self._columns())
         return await self._ask(fitted(lines, self._columns()), "allow this one call?")
+
+    async def choose(self, ask: Ask) -> None:
+        """Ask about one call, and settle it: once, for the session, always, or not.
+
+        "Always" shows the permit that would be kept, whole, and wants a yes of its own.
+        """
+        if ask.request is None or not self.interactive:
+            return
+        columns = self._columns()
+        rule = ask.always_rule
+        kept = always_lines(rule, columns=columns)
+        lines = approval_lines(ask.request, keep=self._keep, columns=columns)
+        spans = _SPANS_KEPT if kept else _SPANS
+        async with self._sitting():
+            for _ in range(TRIES_MAX):
+                word = "[y/s/a/N]" if kept else "[y/s/N]"
+                answer = await self._read((*lines, *spans), f"allow this one call? {word} ")
+                if answer not in ("a", "always") or not kept:
+                    break
+                if await self._read(_kept_lines(kept), "keep this permit? [y/N] ") in ("y", "yes"):
+                    break
+            else:
+                answer = None
+        if not ask.open:
+            return
+        try:
+            await _settle(ask, answer, rule if kept else "")
+        except ConfigError as error:
+            # it was to be kept and cannot be: what a person is not told of is not let through
+            with suppress(OSError, ValueError):
+                self._questions.write(f"not kept, and not allowed: {safe_line(error.message)}\n")
+                self._questions.flush()
+            await ask.deny()
+
+    async def choose_always(self, ask: Ask) -> bool:
+        """Show the permit that would be kept for a call; keep it, and let the call be made, on a yes.
+
+        Raises ConfigError if there can be none.
+        """
+        rule = ask.always_rule
+        kept = always_lines(rule, columns=self._columns())
+        if not kept:
+            raise cannot_keep(
+                "this call cannot be put into a rule that is short enough to be shown"
+            )
+        async with self._sitting():
+            answer = await self._read(_kept_lines(kept), "keep this permit? [y/N] ")
+        if answer not in ("y", "yes"):
+            return False
+        await ask.allow_always(rule)
+        return True
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Ask what a server wants to know, or whether its address may be opened.
@@ -310,6 +369,23 @@ class TerminalApprover:
         with suppress(OSError, ValueError):  # the terminal went away
             self._questions.write(_WITHDRAWN)
             self._questions.flush()
+
+
+def _kept_lines(kept: Sequence[str]) -> tuple[str, ...]:
+    return (_KEEPING, *kept, _REVOKING)
+
+
+async def _settle(ask: Ask, answer: str | None, rule: str) -> None:
+    """Settle an ask by what was typed. Whatever is none of the words is a no."""
+    match answer:
+        case "y" | "yes":
+            await ask.allow_once()
+        case "s" | "session":
+            await ask.allow_for_session()
+        case "a" | "always" if rule:
+            await ask.allow_always(rule)
+        case _:
+            await ask.deny()
 
 
 class _Question:

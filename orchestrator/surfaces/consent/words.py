@@ -18,6 +18,7 @@ __all__ = [
     "ARGUMENT_LINES_MAX",
     "COLUMNS",
     "Keep",
+    "always_lines",
     "approval_lines",
     "elicitation_lines",
     "fitted",
@@ -62,6 +63,17 @@ def approval_lines(
             for line in arguments
             for piece in wrapped(f"    {line}", columns=columns, indent=" " * 8)
         ),
+    )
+
+
+def always_lines(rule: str, *, columns: int = COLUMNS) -> tuple[str, ...]:
+    """Return what a permit says that would be kept; none if it is too long to be looked through."""
+    shown = whole_text(rule).rstrip("\n")
+    lines = shown.split("\n")
+    if not rule or len(shown) > ARGUMENT_CHARS_MAX or len(lines) > ARGUMENT_LINES_MAX:
+        return ()
+    return tuple(
+        piece for line in lines for piece in wrapped(f"  {line}", columns=columns, indent=" " * 8)
     )
 
 

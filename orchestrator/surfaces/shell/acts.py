@@ -225,16 +225,19 @@ class Acts:
         if action is Action.DENY:
             await ask.deny()
             return ["denied"]
-        for_session = len(words) == 2
-        if for_session and words[1] != "session":
+        span = words[1] if len(words) == 2 else "once"
+        if span not in ("once", "session", "always"):
             raise ConfigError(
-                f"{safe_line(words[1], reveal=True)!r} is not `session`",
+                f"{safe_line(span, reveal=True)!r} is neither `session` nor `always`",
                 code="E-SHELL-WORD",
                 fix=COMMANDS["allow"].usage,
             )
-        if for_session:
+        if span == "session":
             await ask.allow_for_session()
             return ["allowed, until the session, the policy or the definition ends"]
+        if span == "always":
+            kept = await self._person.choose_always(ask)
+            return ["allowed, and kept: remit policy always list"] if kept else ["not kept"]
         if ask.kind is AskKind.APPROVAL:
             await ask.allow_once()
             return ["allowed, once"]

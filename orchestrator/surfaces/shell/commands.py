@@ -131,8 +131,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         Command(action=Action.APPROVALS, usage="/approvals", help="show what waits for you"),
         Command(
             action=Action.ALLOW,
-            usage="/allow NUMBER [session]",
-            help="answer what waits; `session` for all such calls",
+            usage="/allow NUMBER [session|always]",
+            help="answer what waits; `session` for all such calls, `always` for exactly this one",
             takes=Noun.ASK,
             least=1,
             most=2,

@@ -9,7 +9,6 @@ import anyio
 from mcp_client.protocol.peer.elicitation import ElicitationAction, ElicitationAnswer
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError
-from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.asks import Ask, AskKind
 from orchestrator.sessions.elicitations import Elicitation, SamplingWish
 
@@ -26,8 +25,12 @@ _WORDS: Final = {
 class ShellPerson(Protocol):
     """Who sits at the terminal."""
 
-    async def approve(self, request: ApprovalRequest) -> bool:
-        """Ask about one call."""
+    async def choose(self, ask: Ask) -> None:
+        """Ask about one call, and settle it."""
+        ...
+
+    async def choose_always(self, ask: Ask) -> bool:
+        """Show what would be kept for a call, and settle it if that is wanted."""
         ...
 
     async def answer(self, agent: str, question: str) -> str | None:
@@ -104,9 +107,7 @@ async def put(ask: Ask, person: ShellPerson) -> None:
 
 async def _answered(ask: Ask, person: ShellPerson) -> None:
     if ask.request is not None:
-        yes = await person.approve(ask.request)
-        if ask.open:
-            await (ask.allow_once() if yes else ask.deny())
+        await person.choose(ask)
     elif ask.elicitation is not None:
         answer = await person.elicit(ask.elicitation)
         if ask.open:

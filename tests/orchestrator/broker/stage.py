@@ -38,6 +38,7 @@ from orchestrator.core.errors import Delivery, DenyReason
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink
 from orchestrator.sessions import elicitations
+from orchestrator.sessions.always import NEVER_ALWAYS, StandingYes
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.control.watching import Watch
@@ -221,6 +222,7 @@ async def staged(
     caps: Mapping[str, ServerCap] | None = None,
     host: elicitations.Person = elicitations.NOBODY,
     modes: frozenset[elicitations.ElicitationMode] = elicitations.ALL_MODES,
+    always: StandingYes = NEVER_ALWAYS,
 ) -> AsyncGenerator[Stage]:
     """Run a session over scripted servers; their tools count as shown, unless `admit` is False."""
     stage = prepared(
@@ -237,6 +239,7 @@ async def staged(
         caps=caps,
         host=host,
         modes=modes,
+        always=always,
     )
     with anyio.fail_after(5):
         async with stage.session.running():
@@ -260,6 +263,7 @@ def prepared(
     caps: Mapping[str, ServerCap] | None = None,
     host: elicitations.Person = elicitations.NOBODY,
     modes: frozenset[elicitations.ElicitationMode] = elicitations.ALL_MODES,
+    always: StandingYes = NEVER_ALWAYS,
 ) -> Stage:
     """Return a session over scripted servers that has not been started."""
     by_name = {server.name: server for server in servers or (scripted(),)}
@@ -278,6 +282,7 @@ def prepared(
             digest_arguments=lambda data: f"digest of {len(data)} bytes",
             person=host,
             modes=modes,
+            always=always,
         ),
         limits=limits or OrchestratorLimits(),
         builtins=builtins,

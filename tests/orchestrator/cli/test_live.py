@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
@@ -12,11 +13,12 @@ import pytest
 
 from orchestrator.cli import main
 from orchestrator.core.outcomes import RunStatus
+from orchestrator.sessions.always import AlwaysFile
 from tests.orchestrator.agents.stage import recipe
 from tests.orchestrator.broker.stage import calls_at, until
 from tests.orchestrator.cli.running import Finished, Remit
 from tests.orchestrator.cli.test_ask import READS as OWN_POLICY, project
-from tests.orchestrator.sessions.controlled import RUN, controlled
+from tests.orchestrator.sessions.controlled import RUN, controlled, state_below
 from tests.orchestrator.sessions.test_parent_agents import READS, WAITS
 from tests.orchestrator.sessions.test_tasks import ASKS
 
@@ -91,6 +93,45 @@ async def test_an_approval_is_listed_shown_and_given(home: Path, elsewhere: Else
     assert "a\\u001b[2Jb" in shown.out or "<U+001B>" in shown.out
     assert allowed.json["done"] == "allowed"
     assert value == "content of a\x1b[2Jb"
+
+
+async def test_a_call_is_let_through_always_by_the_permit_that_was_shown(
+    home: Path, elsewhere: Elsewhere
+):
+    book = AlwaysFile(state_below(home), Path.cwd())
+    async with controlled(home, ASKS, always=book) as live:
+        live.stage.session.inbox.attend_all()
+        task = await live.stage.agent("scout", model=recipe(READS)).start("a\x1b[2Jb")
+        number = str((await live.first_ask())["ask"])
+
+        shown = await elsewhere("approvals", "show", number)
+        (name,) = re.findall(r"--always (always-\S+) would keep", shown.out)
+        other = await elsewhere("approvals", "allow", number, "--always", f"{name}x")
+        before = book.all()
+        allowed = await elsewhere("approvals", "allow", number, "--always", name)
+        value = (await task.result()).value
+
+    assert "\x1b" not in shown.out
+    assert f'permit "{name}" call on "files" tool "read"' in shown.out
+    assert (other.code, before) == (2, ())
+    assert "E-ALWAYS-KEEP" in other.err
+    assert allowed.code == 0
+    assert [each.id for each in book.all()] == [name]
+    assert value == "content of a\x1b[2Jb"
+
+
+async def test_without_a_profile_no_permit_is_offered(home: Path, elsewhere: Elsewhere):
+    async with controlled(home, ASKS) as live:
+        live.stage.session.inbox.attend_all()
+        task = await live.stage.agent("scout", model=recipe(READS)).start("a")
+        number = str((await live.first_ask())["ask"])
+
+        shown = await elsewhere("approvals", "show", number)
+        both = await elsewhere("approvals", "allow", number, "--session", "--always", "x")
+        task.cancel()
+
+    assert "--always" not in shown.out
+    assert both.code == 2
 
 
 async def test_a_denied_approval_ends_the_call(home: Path, elsewhere: Elsewhere):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -78,9 +79,9 @@ def test_a_conversation_with_an_approval_a_form_and_an_address(project: Path, ho
         started(child)
         child.said("hello", "you said hello", PROMPT)
         # an approval, and who asks
-        child.said("call say", "parent wants to call asking/say", "[y/N]")
+        child.said("call say", "parent wants to call asking/say", "[y/s/a/N]")
         child.said("n", "refused: E-AUTHORITY-ASK-DECLINED", PROMPT)
-        child.said("call say", "[y/N]")
+        child.said("call say", "[y/s/a/N]")
         child.said("y", "answered: said", PROMPT)
         # a form: accepted, declined, cancelled
         child.said("call form", "for        agent parent", "or nothing:")
@@ -157,7 +158,7 @@ def test_a_servers_words_move_no_terminal_and_no_line_is_wider_than_it(project: 
         shown += child.said("y", "(branch):")
         shown += child.said("/cancel", "cancel", PROMPT)
         shown += child.said("look at @asking:doc:///handbook", "content of", PROMPT)
-        shown += child.said("call say", "[y/N]")
+        shown += child.said("call say", "[y/s/a/N]")
         shown += child.said("y", "answered: said", PROMPT)
         shown += child.said("/tools", "remit/get_prompt", PROMPT)
 
@@ -208,3 +209,59 @@ def test_ask_on_a_terminal_collects_a_form_and_asks_before_an_address(project: P
         child.said("y", '"action": "accept"')
         assert child.ended() == 0
         assert heard.visits == 0
+
+
+def test_always_shows_the_rule_before_it_is_kept_and_can_be_taken_back(
+    remit: Remit, project: Path, home: Path
+):
+    with shell() as child:
+        started(child)
+        child.said("call say", "allow this one call? [y/s/a/N]")
+        shown = child.said("a", "policy always-", "asking", "keep this permit? [y/N]")
+        child.said("n", "allow this one call? [y/s/a/N]")
+        assert not (home / "config" / "policies" / "always.policy").exists()
+        child.said("a", "keep this permit? [y/N]")
+        child.said("y", "answered: said", PROMPT)
+        child.said("call say", "answered: said", PROMPT)
+        child.type("/quit\r")
+        assert child.ended() == 0
+    listed = remit("policy", "always", "list", "--json").json
+    (permit,) = cast("list[dict[str, str]]", listed["permits"])
+    assert permit["id"] in shown
+    assert remit("policy", "always", "revoke", permit["id"]).code == 0
+    with shell() as child:
+        started(child)
+        child.said("call say", "[y/s/a/N]")
+
+
+def test_a_yes_for_the_session_is_for_the_session(project: Path, home: Path):
+    with shell() as child:
+        started(child)
+        child.said("call say", "[y/s/a/N]")
+        child.said("s", "answered: said", PROMPT)
+        child.said("call say", "answered: said", PROMPT)
+    assert not (home / "config" / "policies" / "always.policy").exists()
+
+
+def test_what_waits_in_the_inbox_is_let_through_always_once_its_rule_was_seen(
+    project: Path, home: Path
+):
+    with shell() as child:
+        started(child)
+        child.said("/spawn scout call say", "scout wants to call")
+        child.said("/allow 1 always", "keep this permit? [y/N]")
+        child.said("n", "not kept", PROMPT)
+        child.said("/allow 1 always", "keep this permit? [y/N]")
+        child.said("y", "allowed, and kept", "scout has ended: ok")
+    assert (home / "config" / "policies" / "always.policy").exists()
+
+
+def test_ask_on_a_terminal_takes_always_too(project: Path, home: Path):
+    with shell("call say", "--quiet", command="ask") as child:
+        child.shows("[y/s/a/N]")
+        child.said("a", "keep this permit? [y/N]")
+        child.said("y", "answered: said")
+        assert child.ended() == 0
+    with shell("call say", "--quiet", command="ask") as child:
+        child.shows("answered: said")
+        assert child.ended() == 0

@@ -12,6 +12,7 @@ import anyio
 
 from mcp_client.testing import ScriptedServer
 from orchestrator.core.ids import RunId
+from orchestrator.sessions.always import NEVER_ALWAYS, StandingYes
 from orchestrator.sessions.control.calling import ControlClient, connected
 from orchestrator.sessions.control.listening import listening
 from orchestrator.sessions.control.operations import ControlDesk
@@ -54,12 +55,13 @@ async def controlled(
     servers: Iterable[ScriptedServer] | None = None,
     own_tools: bool = False,
     answer_seconds: float = 600.0,
+    always: StandingYes = NEVER_ALWAYS,
 ) -> AsyncGenerator[Controlled]:
     """Run a session with a socket, and connect to it."""
     paths = state_below(folder)
     paths.prepare()
     place = paths.new_run(RunId(run)).folder
-    async with staged(policy, servers=servers, own_tools=own_tools) as stage:
+    async with staged(policy, servers=servers, own_tools=own_tools, always=always) as stage:
         desk = ControlDesk(
             session=stage.session,
             run=RunId(run),

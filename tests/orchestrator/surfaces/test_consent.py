@@ -25,6 +25,7 @@ from orchestrator.surfaces.consent import (
     ARGUMENT_LINES_MAX,
     ITEM_LINES_MAX,
     TerminalApprover,
+    always_lines,
     approval_lines,
 )
 from tests.orchestrator.surfaces.terminal import Terminal, open_terminal
@@ -430,3 +431,29 @@ def test_a_call_without_a_policy_says_so():
         "  rule       none (no policy: every call is asked about)",
         "  arguments  none",
     )
+
+
+def test_a_permit_with_a_hostile_name_moves_no_terminal_and_is_shown_whole():
+    hostile = 't"\x1b[2J\u202e\U000e0041'
+    lines = always_lines(
+        f'policy x v1 {{\n  permit "{hostile}" call on "mail" tool "{hostile}"\n}}\n'
+    )
+
+    text = "\n".join(lines)
+    assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\U000e0041]", text) == []
+    assert "<U+202E>" in text
+    assert "<U+E0041>" in text
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        ("", False),
+        ("x\n" * ARGUMENT_LINES_MAX, True),
+        ("x\n" * (ARGUMENT_LINES_MAX + 1), False),
+        ("x" * ARGUMENT_CHARS_MAX, True),
+        ("x" * (ARGUMENT_CHARS_MAX + 1), False),
+    ],
+)
+def test_a_permit_that_nobody_can_look_through_is_not_offered(rule: str, shown: bool):
+    assert bool(always_lines(rule)) is shown

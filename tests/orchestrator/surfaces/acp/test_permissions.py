@@ -182,3 +182,46 @@ async def test_there_is_no_mode_that_lets_more_through(home: Home, method: str, 
         error = await editor.refused(method, sessionId=session, **params)
 
     assert error["code"] == -32602
+
+
+ALWAYS = "allow_kept"
+
+
+def kept(home: Home) -> str:
+    path = home.state / "config" / "policies" / "always.policy"
+    return path.read_text() if path.exists() else ""
+
+
+def keeping(*calls: str) -> Answers:
+    """Return what answers the question about tools, and all that come after it in order."""
+    left = ["allow_always", *calls]
+
+    return lambda _: {"result": {"outcome": {"outcome": "selected", "optionId": left.pop(0)}}}
+
+
+async def test_always_shows_the_rule_and_then_asks_no_more(home: Home):
+    editor = await echoed(home, keeping(ALWAYS, ALWAYS), "<!-- a word -->", "<!-- a word -->")
+
+    assert editor.said().count("it said: ") == 2
+    tools, call, keep = questions(editor)
+    options = cast("list[Message]", keep["options"])
+    assert [option["optionId"] for option in options] == [ALWAYS, "reject_once"]
+    (shown,) = cast("list[dict[str, dict[str, str]]]", cast("Message", keep["toolCall"])["content"])
+    assert f"```\n{kept(home)}\n```" in shown["content"]["text"]
+    assert "```" in str(cast("Message", tools["toolCall"])["content"])
+    assert len(cast("list[Message]", call["options"])) == 5
+
+
+@pytest.mark.parametrize("second", ["reject_once", "allow_always", "no such option"])
+async def test_a_permit_that_was_seen_and_not_wanted_is_not_kept(home: Home, second: str):
+    editor = await echoed(home, keeping(ALWAYS, second), "a word")
+
+    assert "no: E-AUTHORITY-ASK-DECLINED" in editor.said()
+    assert kept(home) == ""
+
+
+async def test_another_argument_is_asked_about_again(home: Home):
+    editor = await echoed(home, keeping(ALWAYS, ALWAYS, "reject_once"), "one", "two")
+
+    assert len(questions(editor)) == 4
+    assert kept(home).count("permit") == 1
