@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Final, TypeVar
@@ -17,6 +17,7 @@ __all__ = [
     "Budget",
     "Exhausted",
     "Meter",
+    "MeterReading",
     "Price",
     "Resource",
     "price_of",
@@ -52,13 +53,14 @@ class Budget:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value: float | None = getattr(self, field.name)
+        values = (self.turns, self.calls, self.tokens, self.usd, self.bytes, self.seconds)
+        for at, value in enumerate(values):
             if value is not None and not (0 <= value < math.inf):
+                name = fields(self)[at].name
                 raise ConfigError(
-                    f"a budget of {value} {field.name} is none",
+                    f"a budget of {value} {name} is none",
                     code="E-BUDGET-VALUE",
-                    fix=f"give `{field.name}` a finite number that is not negative",
+                    fix=f"give `{name}` a finite number that is not negative",
                 )
 
     def or_else(self, default: Budget) -> Budget:
@@ -126,6 +128,16 @@ def price_of(model: Model, budget: Budget, prices: Mapping[str, Price]) -> Price
     return price
 
 
+_NEEDED: Final = (
+    Resource.TURNS,
+    Resource.TOKENS,
+    Resource.USD,
+    Resource.BYTES,
+    Resource.SECONDS,
+)
+"""Without one of these there is no further turn."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhausted:
     """What is spent: the resource, how much there was, and how much was used."""
@@ -151,6 +163,8 @@ class Meter:
     meter before it starts (`set_aside`), and what it did not spend is given back at its end
     (`give_back`). So all of them together never have more than the first one had.
     """
+
+    __slots__ = ("_price", "_started", "budget", "bytes", "calls", "tokens", "turns", "usd")
 
     def __init__(self, budget: Budget, *, started: float, price: Price | None = None) -> None:
         self.budget = budget
@@ -260,14 +274,34 @@ class Meter:
 
         Calls are none of them: a model without a call left may still answer.
         """
-        needed = (
-            Resource.TURNS,
-            Resource.TOKENS,
-            Resource.USD,
-            Resource.BYTES,
-            Resource.SECONDS,
-        )
-        return next((spent for item in needed if (spent := self.spent(item, now))), None)
+        budget = self.budget
+        if not (  # asked before each turn of each agent, and hardly ever so
+            _reached(budget.turns, self.turns)
+            or _reached(budget.tokens, self.tokens)
+            or _reached(budget.usd, self.usd)
+            or _reached(budget.bytes, self.bytes)
+            or _reached(budget.seconds, self.seconds(now))
+        ):
+            return None
+        return next((spent for item in _NEEDED if (spent := self.spent(item, now))), None)
+
+
+class MeterReading:
+    """A meter with the clock that it is read by."""
+
+    __slots__ = ("_meter", "_now")
+
+    def __init__(self, meter: Meter, now: Callable[[], float]) -> None:
+        self._meter = meter
+        self._now = now
+
+    def left(self) -> Mapping[str, float]:
+        """Return what is left by the names of resources; what nothing bounds is not in it."""
+        return self._meter.left_by_name(self._now())
+
+    def used(self) -> Mapping[str, float]:
+        """Return what was used by the names of resources."""
+        return self._meter.used_by_name(self._now())
 
 
 _Number = TypeVar("_Number", int, float)
@@ -277,6 +311,10 @@ def _least(one: _Number | None, other: _Number | None) -> _Number | None:
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
+
+
+def _reached(limit: float | None, used: float) -> bool:
+    return limit is not None and used >= limit
 
 
 def _half(value: int | None) -> int | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from types import CoroutineType
+from typing import Any, Final, cast
 
 import anyio
 
@@ -32,9 +33,24 @@ class Caller:
         denied: those of them that policy or a person said no to.
         refused: those that the ledger or the budget said no to.
         failed: those that failed, or whose outcome was lost.
-        bytes: bytes of the results that it was handed.
+        bytes: bytes of the results that it was handed since somebody took the count.
         sources: `server/tool` of those results, each once; the first ones, where there are many.
     """
+
+    __slots__ = (
+        "_audit",
+        "_begun",
+        "_clock",
+        "_emit",
+        "_parallel_max",
+        "_view",
+        "bytes",
+        "calls",
+        "denied",
+        "failed",
+        "refused",
+        "sources",
+    )
 
     def __init__(
         self,
@@ -58,19 +74,25 @@ class Caller:
         self._emit = emit
         self._parallel_max = parallel_max
 
-    async def make(self, calls: Sequence[Call]) -> tuple[CallResult, ...]:
+    def make(self, calls: Sequence[Call]) -> CoroutineType[Any, Any, tuple[CallResult, ...]]:
         """Make the calls, at most `parallel_max` at the same time; return results in their order.
 
         What denied, refused or failed a call is its result; nothing of it is raised.
         """
-        if len(calls) == 1:
-            return (await self._make_one(calls[0]),)
+        return self._make_one(calls[0]) if len(calls) == 1 else self._make_all(calls)
+
+    def take_bytes(self) -> int:
+        """Return the bytes of the results since the last time."""
+        taken, self.bytes = self.bytes, 0
+        return taken
+
+    async def _make_all(self, calls: Sequence[Call]) -> tuple[CallResult, ...]:
         results: dict[int, CallResult] = {}
         room = anyio.Semaphore(self._parallel_max)
 
         async def make(index: int, call: Call) -> None:
             async with room:
-                results[index] = await self._make_one(call)
+                (results[index],) = await self._make_one(call)
 
         try:
             async with anyio.create_task_group() as group:
@@ -99,7 +121,7 @@ class Caller:
         self._count(result, 0.0)
         return result
 
-    async def _make_one(self, call: Call) -> CallResult:
+    async def _make_one(self, call: Call) -> tuple[CallResult]:
         server, tool = _shown(call)
         self._begun += 1
         number = self._begun
@@ -113,14 +135,15 @@ class Caller:
             )
         )
         started = self._clock.now()
-        result = CallResult(call=call, error=_interrupted(server))
+        result: CallResult | None = None
         try:
             result = CallResult(call=call, content=await self._view.call(call))
         except (AuthorityError, CallFailedError) as error:
             result = CallResult(call=call, error=error)
         finally:
-            self._count(result, max(0.0, self._clock.now() - started), number)
-        return result
+            ended = result or CallResult(call=call, error=_interrupted(server))
+            self._count(ended, max(0.0, self._clock.now() - started), number)
+        return (ended,)
 
     def _count(self, result: CallResult, seconds: float, number: int = 0) -> None:
         outcome = outcome_of(result)

@@ -5,10 +5,11 @@ It knows no provider, no client and no policy: turns come from a `Model`, result
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+import math
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, Protocol
 
 import anyio
 
@@ -51,14 +52,27 @@ from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.core.ports import AuditSink, Clock, Telemetry
 
-__all__ = ["run_agent"]
+__all__ = ["Tether", "run_agent"]
 
 _LIMITS: Final = OrchestratorLimits()
 _BOUNDS: Final = AgentLimits()
 _PRICES: Final[Mapping[str, Price]] = {}
 
 
-async def run_agent(
+class _Untethered:
+    __slots__ = ()
+
+    def hold(self, scope: anyio.CancelScope) -> None:
+        pass
+
+    def lapsed(self) -> DenyReason | None:
+        return None
+
+
+_UNTETHERED: Final = _Untethered()
+
+
+def run_agent(
     model: Model,
     view: View,
     task: AgentTask,
@@ -74,8 +88,9 @@ async def run_agent(
     prices: Mapping[str, Price] = _PRICES,
     meter: Meter | None = None,
     shape: AnswerShape[object] = any_answer,
-) -> AgentResult:
-    """Run one agent to its end and return what became of it.
+    tether: Tether = _UNTETHERED,
+) -> Coroutine[Any, Any, AgentResult]:
+    """Run one agent to its end; awaited, it returns what became of it.
 
     A call that was denied, refused or failed goes back to the model as an error; it does not end
     the agent. What ends it: an answer; a spent budget (`E-BUDGET-…`); a model that broke; the end
@@ -83,8 +98,9 @@ async def run_agent(
     before each). Where the budget has no room for a call, it is refused with `BUDGET_SPENT` and
     the model has one more turn to answer with what it has. What `budget` leaves open is taken
     from `DEFAULT_BUDGET`. An answer that does not fit `shape` goes back to the model a bounded
-    number of times. `meter` counts, where the agent is one of a tree. A cancellation from outside
-    is told (`AgentEnded`, audit) and goes on.
+    number of times. `meter` counts, where the agent is one of a tree. What pulls at `tether` ends
+    the agent, with status CANCELLED and no error. A cancellation from outside is told (`AgentEnded`,
+    audit) and goes on.
 
     Raises:
         ConfigError: the budget bounds money and `prices` does not know the model (nothing ran).
@@ -98,6 +114,7 @@ async def run_agent(
         model=model,
         view=view,
         task=task,
+        letters=task.mail,
         meter=meter,
         shape=shape,
         corrections=Mailbox(bounds),
@@ -110,26 +127,22 @@ async def run_agent(
         emit=emit,
         gate=gate,
         bounds=bounds,
+        tether=tether,
     )
-    name = f"{model.provider}:{model.name}"
-    emit(AgentStarted(agent=view.agent, model=name))
-    audit.append("agent_started", {"agent": view.agent, "model": name})
-    end = _INTERRUPTED
-    try:
-        with telemetry.agent(view.agent, model.name) as span:
-            end = await run.within_its_time()
-            if end.error is not None:
-                span.fail(end.error.code)
-    finally:
-        result = run.result(end)
-        audit.append("agent_ended", _record(result))
-        message = result.error.message if result.error is not None else ""
-        emit(
-            AgentEnded(
-                agent=view.agent, status=result.status, seconds=result.seconds, message=message
-            )
-        )
-    return result
+    run.task = replace(task, mail=run.mail, returns=shape.schema, said=run.tell)
+    return run.to_its_end()
+
+
+class Tether(Protocol):
+    """What an agent at work can be stopped by, besides its own budget."""
+
+    def hold(self, scope: anyio.CancelScope) -> None:
+        """Take the scope that it works in: cancelling it, or an earlier deadline, stops the agent."""
+        ...
+
+    def lapsed(self) -> DenyReason | None:
+        """Return why the agent may not go on; None if it may."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +163,7 @@ class _Run:
     model: Model
     view: View
     task: AgentTask
+    letters: Callable[[], Sequence[Message]]
     meter: Meter
     shape: AnswerShape[object]
     corrections: Mailbox
@@ -160,14 +174,46 @@ class _Run:
     emit: Callable[[AgentEvent], None]
     gate: RequestGate
     bounds: AgentLimits
+    tether: Tether
     malformed: int = 0
     unfit: int = 0
     said: object = None
+    no_calls: Exhausted | None = None
+    """Set once there is no room for a call: the model has one turn more."""
 
-    async def within_its_time(self) -> _End:
-        with anyio.move_on_after(self.meter.budget.seconds):
-            return await self._converse()
-        # Only this scope's own deadline leads here: a cancellation from outside went on.
+    async def to_its_end(self) -> AgentResult:
+        """Tell that it begins, run it, tell how it ended."""
+        agent = self.view.agent
+        name = f"{self.model.provider}:{self.model.name}"
+        self.emit(AgentStarted(agent=agent, model=name))
+        self.audit.append("agent_started", {"agent": agent, "model": name})
+        end = _INTERRUPTED
+        try:
+            with self.telemetry.agent(agent, self.model.name) as span:
+                until = anyio.current_time() + _seconds(self.meter)
+                # one scope for all that can end it: each costs an agent that waits half a kilobyte
+                with anyio.CancelScope(deadline=until) as scope:
+                    self.tether.hold(scope)
+                    end = await self.converse()
+                if scope.cancelled_caught and self._timed_out(scope, until):
+                    end = self._out_of_time()
+                if end.error is not None:
+                    span.fail(end.error.code)
+        finally:
+            result = self._result(end)
+            self.audit.append("agent_ended", _record(result))
+            message = result.error.message if result.error is not None else ""
+            self.emit(
+                AgentEnded(
+                    agent=agent, status=result.status, seconds=result.seconds, message=message
+                )
+            )
+        return result
+
+    def _timed_out(self, scope: anyio.CancelScope, until: float) -> bool:
+        return scope.deadline == until and self.tether.lapsed() is None
+
+    def _out_of_time(self) -> _End:
         return self._out_of(
             Exhausted(
                 resource=Resource.SECONDS,
@@ -176,7 +222,7 @@ class _Run:
             )
         )
 
-    def result(self, end: _End) -> AgentResult:
+    def _result(self, end: _End) -> AgentResult:
         return AgentResult(
             agent=self.view.agent,
             status=end.status,
@@ -194,48 +240,53 @@ class _Run:
             sources=tuple(self.caller.sources),
         )
 
-    def _mail(self) -> Sequence[Message]:
-        return (*self.corrections.take(), *self.task.mail())
+    def mail(self) -> Sequence[Message]:
+        """Return what the model is to read before its next turn, and forget it."""
+        return (*self.corrections.take(), *self.letters())
 
-    def _tell(self, text: str) -> None:
+    def tell(self, text: str) -> None:
+        """Tell what the model writes, as it arrives."""
         self.emit(AgentSaid(agent=self.view.agent, text=text))
 
-    async def _converse(self) -> _End:
-        task = replace(self.task, mail=self._mail, returns=self.shape.schema, said=self._tell)
+    async def converse(self) -> _End:
+        """Take turns until one of them, or what is spent, ends the agent."""
         try:
-            async with self.model.converse(task, self.view.tools, self.gate) as conversation:
-                return await self._turns(conversation)
+            async with self.model.converse(self.task, self.view.tools, self.gate) as conversation:
+                results: tuple[CallResult, ...] = ()
+                while True:
+                    spent = self.meter.exhausted(self.clock.now())
+                    if spent is not None:
+                        return self._out_of(self.no_calls or spent)
+                    turn = await self._turn(conversation, results)
+                    if turn.done:
+                        end = self._answered(turn)
+                        results = ()
+                    elif self.no_calls is not None:
+                        end = self._out_of(self.no_calls)
+                    else:
+                        granted = self.meter.take_calls(len(turn.calls))
+                        results = await self.caller.make(turn.calls[:granted])
+                        results, end = self._called(turn, results)
+                    if end is not None:
+                        return end
         except RemitError as error:
             return _End(status=status_of(error), answer=self._last_words(), error=error)
 
-    async def _turns(self, conversation: Conversation) -> _End:
-        results: tuple[CallResult, ...] = ()
-        no_calls: Exhausted | None = None
-        while True:
-            spent = self.meter.exhausted(self.clock.now())
-            if spent is not None:
-                return self._out_of(no_calls or spent)
-            turn = await self._turn(conversation, results)
-            if turn.done:
-                end = self._answered(turn, no_calls)
-                if end is not None:
-                    return end
-                results = ()
-                continue
-            if no_calls is not None:
-                return self._out_of(no_calls)
-            granted = self.meter.take_calls(len(turn.calls))
-            before = self.caller.bytes
-            results = await self.caller.make(turn.calls[:granted])
-            self.meter.add_bytes(self.caller.bytes - before)
-            over = next((error for item in results if (error := _agent_over(item))), None)
-            if over is not None:
-                return _End(status=RunStatus.CANCELLED, answer=self._last_words(), error=over)
-            if granted < len(turn.calls):
-                no_calls = self.meter.spent(Resource.CALLS, self.clock.now())
-                message = f"the budget of {self.meter.budget.calls} calls is spent"
-                results += tuple(self.caller.refuse(call, message) for call in turn.calls[granted:])
-            self._count_malformed(turn, results)
+    def _called(
+        self, turn: Turn, results: tuple[CallResult, ...]
+    ) -> tuple[tuple[CallResult, ...], _End | None]:
+        """Return a result for each call of a turn, and the end, where they are one."""
+        self.meter.add_bytes(self.caller.take_bytes())
+        over = next((error for item in results if (error := _agent_over(item))), None)
+        if over is not None:
+            return (), _End(status=RunStatus.CANCELLED, answer=self._last_words(), error=over)
+        refused = turn.calls[len(results) :]
+        if refused:
+            self.no_calls = self.meter.spent(Resource.CALLS, self.clock.now())
+            message = f"the budget of {self.meter.budget.calls} calls is spent"
+            results += tuple(self.caller.refuse(call, message) for call in refused)
+        self._count_malformed(turn, results)
+        return results, None
 
     async def _turn(self, conversation: Conversation, results: Sequence[CallResult]) -> Turn:
         self.gate()
@@ -303,7 +354,7 @@ class _Run:
                 span.fail(error.code)
                 raise
 
-    def _answered(self, turn: Turn, no_calls: Exhausted | None) -> _End | None:
+    def _answered(self, turn: Turn) -> _End | None:
         """Return the end that an answer is; None if the model is to mend it first."""
         try:
             answer = self._plain(self.shape.plain(turn.answer))
@@ -315,9 +366,9 @@ class _Run:
             told = f"Your answer is not of the type that was asked for: {error.why}. Answer again."
             self.corrections.put(Message(text=told))
             return None
-        if no_calls is None:
+        if self.no_calls is None:
             return _End(status=RunStatus.OK, answer=answer)
-        return _End(status=RunStatus.FAILED, answer=answer, error=no_calls.error())
+        return _End(status=RunStatus.FAILED, answer=answer, error=self.no_calls.error())
 
     def _count_malformed(self, turn: Turn, results: Sequence[CallResult]) -> None:
         refused = any(
@@ -347,6 +398,11 @@ class _Run:
         return plain_answer(
             answer, bytes_max=self.bounds.answer_bytes_max, depth_max=self.bounds.answer_depth_max
         )
+
+
+def _seconds(meter: Meter) -> float:
+    seconds = meter.budget.seconds
+    return math.inf if seconds is None else seconds
 
 
 def _agent_over(result: CallResult) -> RemitError | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,11 +30,13 @@ def no_mail() -> Sequence[Message]:
 
 
 class Mailbox:
-    """The messages that an agent has not seen yet."""
+    """The messages that an agent has not seen yet. Most have none: an empty one is next to nothing."""
+
+    __slots__ = ("_bounds", "_waiting")
 
     def __init__(self, bounds: AgentLimits = _BOUNDS) -> None:
         self._bounds = bounds
-        self._waiting: deque[Message] = deque()
+        self._waiting: tuple[Message, ...] = ()
 
     def put(self, message: Message) -> None:
         """Add a message behind the others. Raises ConfigError where there is no room for it."""
@@ -51,12 +52,11 @@ class Mailbox:
                 code="E-AGENT-INBOX",
                 fix="wait until it has read some, or interrupt it",
             )
-        self._waiting.append(message)
+        self._waiting = (*self._waiting, message)
 
     def take(self) -> tuple[Message, ...]:
         """Return all messages, the oldest first, and forget them."""
-        taken = tuple(self._waiting)
-        self._waiting.clear()
+        taken, self._waiting = self._waiting, ()
         return taken
 
     def __len__(self) -> int:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import FunctionType, ModuleType
-from typing import Final, cast
+from typing import Final, Self, cast
 
 import anyio.lowlevel
 
@@ -143,22 +143,16 @@ class RecipeModel:
         self._module = module
         self._bounds = bounds
 
-    @asynccontextmanager
-    async def converse(
-        self, task: AgentTask, tools: Sequence[ToolSpec], gate: RequestGate
-    ) -> AsyncGenerator[_RecipeRun]:
+    def converse(self, task: AgentTask, tools: Sequence[ToolSpec], gate: RequestGate) -> _RecipeRun:
         """Begin the recipe from its start; leaving the context closes its generator."""
         with _present(self._module):
             steps = self._start(task)
-        try:
-            yield _RecipeRun(self.name, steps, self._path, self._module, self._bounds)
-        finally:
-            # The agent has ended already: what the recipe says about it now is heard by nobody.
-            with suppress(Exception), _present(self._module):
-                steps.close()
+        return _RecipeRun(self.name, steps, self._path, self._module, self._bounds)
 
 
 class _RecipeRun:
+    __slots__ = ("_alone", "_bounds", "_module", "_name", "_path", "_steps", "_taken")
+
     def __init__(
         self, name: str, steps: Steps, path: str, module: ModuleType, bounds: AgentLimits
     ) -> None:
@@ -169,6 +163,14 @@ class _RecipeRun:
         self._bounds = bounds
         self._taken = 0
         self._alone = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        # The agent has ended already: what the recipe says about it now is heard by nobody.
+        with suppress(Exception), _present(self._module):
+            self._steps.close()
 
     async def next(self, results: Sequence[CallResult]) -> Turn:
         """Hand over results, and step until the recipe wants calls or returns."""

@@ -156,6 +156,7 @@ class CapabilityTable:
     """
 
     __slots__ = (
+        "__weakref__",
         "_by_name",
         "_data",
         "_templates",

@@ -7,38 +7,70 @@ all above it as well, so that nobody gets more by having children.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Protocol
 
 from policies import Label
 
-__all__ = ["Standing"]
+__all__ = ["Spending", "Standing"]
 
 
-def _nothing() -> Mapping[str, float]:
-    return {}
+class Spending(Protocol):
+    """What an agent may use, and has used, by the words of a policy."""
+
+    def left(self) -> Mapping[str, float]:
+        """Return what is left; what nothing bounds is not in it."""
+        ...
+
+    def used(self) -> Mapping[str, float]:
+        """Return what was used."""
+        ...
+
+
+class _Unbounded:
+    __slots__ = ()
+
+    def left(self) -> Mapping[str, float]:
+        return {}
+
+    def used(self) -> Mapping[str, float]:
+        return {}
+
+
+_UNBOUNDED: Spending = _Unbounded()
+_NO_LABELS: frozenset[Label] = frozenset()
 
 
 class Standing:
     """The standing of one agent. `above` is its parent's; None below the session itself.
 
     Attributes:
-        calls: how many calls each rule's budget has counted.
-        recent: when the latest calls were that each rate has counted, in seconds; by its rule, its
-            count and its stretch.
-        left: returns what is left of the agent's budget, by the words of a policy.
-        used: returns what the agent has used, by the same words.
+        spending: what is left of the agent's budget, and what it has used.
     """
 
-    __slots__ = ("_labels", "above", "calls", "left", "recent", "used")
+    __slots__ = ("_calls", "_labels", "_recent", "above", "spending")
 
-    def __init__(self, above: Standing | None = None, labels: Iterable[Label] = ()) -> None:
+    def __init__(self, above: Standing | None = None, labels: Collection[Label] = ()) -> None:
         self.above = above
-        inherited = above.labels if above is not None else frozenset[Label]()
-        self._labels = inherited | frozenset(labels)
-        self.calls: dict[str, int] = {}
-        self.recent: dict[tuple[str, int, float], deque[float]] = {}
-        self.left: Callable[[], Mapping[str, float]] = _nothing
-        self.used: Callable[[], Mapping[str, float]] = _nothing
+        inherited = above.labels if above is not None else _NO_LABELS
+        self._labels = inherited | frozenset(labels) if labels else inherited
+        self._calls: dict[str, int] | None = None
+        self._recent: dict[tuple[str, int, float], deque[float]] | None = None
+        self.spending = _UNBOUNDED
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """How many calls each rule's budget has counted."""
+        if self._calls is None:  # most rules count nothing
+            self._calls = {}
+        return self._calls
+
+    @property
+    def recent(self) -> dict[tuple[str, int, float], deque[float]]:
+        """When the latest calls were that each rate has counted, in seconds: rule, count, stretch."""
+        if self._recent is None:
+            self._recent = {}
+        return self._recent
 
     @property
     def labels(self) -> frozenset[Label]:

@@ -112,7 +112,7 @@ class Deciding:
             arguments=wish.values,
             labels=standing.labels if labels is None else labels,
             wall=self._wall(),
-            left=standing.left(),
+            left=standing.spending.left(),
         )
 
     def _keep_pins(self, wish: Wish, capability: Capability) -> None:

@@ -136,7 +136,7 @@ class Duties:
         if duty.metered is Metered.CALLS:
             used = float(standing.calls.get(duty.rule, 0))
         else:
-            used = standing.used().get(duty.metered.value, 0.0)
+            used = standing.spending.used().get(duty.metered.value, 0.0)
         if used >= duty.amount:
             raise AuthorityError(
                 f"{wish.ref}: the policy's budget of {duty.amount:g} {duty.metered.value} is spent",

@@ -25,6 +25,8 @@ class AgentView:
     back to the parent's view (I28). `standing` is what it carries and has used.
     """
 
+    __slots__ = ("_road", "agent", "cell", "snapshot", "standing", "toolbox")
+
     def __init__(
         self,
         *,

@@ -7,7 +7,7 @@ snapshot alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, overload
 
 from orchestrator.core.calls import ToolSpec
@@ -30,13 +30,21 @@ class Toolbox(Sequence[ToolSpec]):
     Where a tool that is loaded needs room, those that were loaded longest ago make it.
     """
 
+    __slots__ = ("_bytes_max", "_fixed", "_loaded", "_used")
+
     def __init__(
         self, fixed: Iterable[ToolSpec], *, bytes_max: int = SCHEMA_BUDGET_BYTES_MAX
     ) -> None:
         self._fixed = tuple(fixed)
         self._bytes_max = bytes_max
-        self._loaded: dict[str, tuple[ToolSpec, int]] = {}
+        self._loaded: Mapping[str, tuple[ToolSpec, int]] = {}
         self._used = 0
+
+    def copy(self) -> Toolbox:
+        """Return another one that shows the same. What is loaded into one is in no other."""
+        made = Toolbox(self._fixed, bytes_max=self._bytes_max)
+        made._loaded, made._used = self._loaded, self._used
+        return made
 
     def load(self, specs: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
         """Load tools, the most wanted first, and return those that are shown now.
@@ -45,19 +53,21 @@ class Toolbox(Sequence[ToolSpec]):
         """
         shown: list[ToolSpec] = []
         sizes = 0
+        loaded, used = dict(self._loaded), self._used  # a copy may share what there is
         for spec in specs:
             size = schema_bytes(spec)
             if sizes + size > self._bytes_max:
                 continue
             sizes += size
-            self._drop(spec.model_name)
-            self._loaded[spec.model_name] = (spec, size)
-            self._used += size
+            before = loaded.pop(spec.model_name, None)
+            used += size - (before[1] if before is not None else 0)
+            loaded[spec.model_name] = (spec, size)
             shown.append(spec)
-        for name in tuple(self._loaded):
-            if self._used <= self._bytes_max:
+        for name in tuple(loaded):
+            if used <= self._bytes_max:
                 break
-            self._drop(name)
+            used -= loaded.pop(name)[1]
+        self._loaded, self._used = loaded, used
         return tuple(shown)
 
     def shows(self, model_name: str) -> bool:
@@ -65,11 +75,6 @@ class Toolbox(Sequence[ToolSpec]):
         return model_name in self._loaded or any(
             spec.model_name == model_name for spec in self._fixed
         )
-
-    def _drop(self, name: str) -> None:
-        found = self._loaded.pop(name, None)
-        if found is not None:
-            self._used -= found[1]
 
     def _all(self) -> tuple[ToolSpec, ...]:
         return (*self._fixed, *(spec for spec, _ in self._loaded.values()))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar, cast, overload
+from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.lowlevel
 
-from orchestrator.agents.budget import Budget, Meter, Price, price_of
+from orchestrator.agents.budget import Budget, Meter, MeterReading, Price, price_of
 from orchestrator.agents.lifecycle import TaskStep
 from orchestrator.agents.loop import run_agent
 from orchestrator.agents.mailbox import Mailbox
@@ -48,6 +49,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+_FIRST_SHOWN: Final[WeakKeyDictionary[CapabilityTable, Toolbox]] = WeakKeyDictionary()
+"""What the models of agents are shown at the start, worked out once for all agents of a table."""
+
 READ_RESULT: Final = "read_result"
 """The built-in tool by which an agent reads on where a result was cut."""
 
@@ -56,13 +60,25 @@ BackgroundWork = Callable[[], Coroutine[Any, Any, None]]
 
 
 class AgentFlight:
-    """An agent at work: when its cell dies, its task is cancelled, model request and all."""
+    """An agent at work: when its cell dies, its task is cancelled, model request and all.
 
-    __slots__ = ("_cell", "_scope")
+    `seconds` are what is left of its lease.
+    """
 
-    def __init__(self, *, cell: Cell, scope: anyio.CancelScope) -> None:
+    __slots__ = ("_cell", "_scope", "_until")
+
+    def __init__(self, *, cell: Cell, seconds: float = math.inf) -> None:
         self._cell = cell
+        self._until = anyio.current_time() + max(seconds, 0.0)
+        self._scope: anyio.CancelScope | None = None
+
+    def hold(self, scope: anyio.CancelScope) -> None:
+        """Take the scope of its task."""
         self._scope = scope
+        if self._until < scope.deadline:
+            scope.deadline = self._until
+        if self._cell.reason is not None:  # it ended before it began
+            scope.cancel()
 
     def lapsed(self) -> DenyReason | None:
         """Return why the agent may not go on; None if it may."""
@@ -70,7 +86,8 @@ class AgentFlight:
 
     def interrupt(self, reason: DenyReason) -> None:
         """Cancel the agent's task."""
-        self._scope.cancel()
+        if self._scope is not None:
+            self._scope.cancel()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +116,7 @@ class AgentPlan:
     """Stands before the prompt of each task: what its definition says."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Subagent:
     """A child that acts. Made by a session; holds no client.
 
@@ -180,9 +197,7 @@ class Subagent:
 
     def _follow(self, meter: Meter) -> None:
         """Let policies see what is used and left."""
-        now = self.home.ports.clock.now
-        self.standing.left = lambda: meter.left_by_name(now())
-        self.standing.used = lambda: meter.used_by_name(now())
+        self.standing.spending = MeterReading(meter, self.home.ports.clock.now)
 
     def check_budget(self) -> None:
         """Raise ConfigError if it has a budget in money, and its model's price is not known."""
@@ -201,57 +216,65 @@ class Subagent:
         A cancellation from outside goes on.
         """
         cell = self.acting
-        result: AgentResult | None = None
+        now = self.home.ports.clock.now
+        flight = AgentFlight(cell=cell, seconds=self.cell.lease_until - now())
+        self.home.ledger.depart(flight)
         reason: DenyReason | None = None
-        with anyio.CancelScope() as scope:
-            flight = AgentFlight(cell=cell, scope=scope)
-            self.home.ledger.depart(flight)
-            left = self.cell.lease_until - self.home.ports.clock.now()
-            scope.deadline = anyio.current_time() + max(left, 0.0)
-            if cell.reason is not None:  # it ended before it began
-                scope.cancel()
-            self._follow(meter)
-            try:
-                view = self._view(_toolbox(self.table))
-                result = await run_agent(
-                    self.model,
-                    view if self.through is None else self.through(view),
-                    AgentTask(
-                        agent=self.id,
-                        prompt=_after(self.plan.preamble, order.prompt),
-                        inputs=order.inputs,
-                        history=history,
-                        mail=mail.take,
-                        shelf=self.shelf if _may_read_on(self.table) else None,
-                    ),
-                    meter.budget,
-                    clock=self.home.ports.clock,
-                    telemetry=self.home.ports.telemetry,
-                    audit=self.home.ports.audit,
-                    emit=self.home.ports.emit,
-                    gate=view.require,
-                    limits=self.home.limits,
-                    prices=self.home.prices,
-                    meter=meter,
-                    shape=order.shape,
-                )
-            finally:
-                if self.home.ports.clock.now() >= self.cell.lease_until:
-                    self.home.ledger.revoke(self.cell, DenyReason.LEASE_OVER)
-                reason = cell.reason
-                self.home.ledger.arrive(flight)
-                if self.standing.above is not None:  # what it has seen comes back with its result
-                    self.standing.above.add(self.standing.labels)
-        if result is not None:
+        try:
+            result = await self._set_out(order, meter, mail, history, flight)
+        finally:
+            if now() >= self.cell.lease_until:
+                self.home.ledger.revoke(self.cell, DenyReason.LEASE_OVER)
+            reason = cell.reason
+            self.home.ledger.arrive(flight)
+            if self.standing.above is not None:  # what it has seen comes back with its result
+                self.standing.above.add(self.standing.labels)
+        if result.status is not RunStatus.CANCELLED or result.error is not None:
             return result
         cause = reason or DenyReason.AGENT_CANCELLED
         error = AuthorityError(
             f"agent {self.id!r} was stopped: {cause.value.replace('_', ' ')}", reason=cause
         )
-        return AgentResult(agent=self.id, status=RunStatus.CANCELLED, error=error)
+        return replace(result, error=error)
+
+    def _set_out(
+        self,
+        order: TaskOrder,
+        meter: Meter,
+        mail: Mailbox,
+        history: tuple[Earlier, ...],
+        flight: AgentFlight,
+    ) -> Coroutine[Any, Any, AgentResult]:
+        """Return the run, ready to go: no frame that waits has to hold all that it takes."""
+        home = self.home
+        self._follow(meter)
+        view = self._view(_toolbox(self.table))
+        return run_agent(
+            self.model,
+            view if self.through is None else self.through(view),
+            AgentTask(
+                agent=self.id,
+                prompt=_after(self.plan.preamble, order.prompt),
+                inputs=order.inputs,
+                history=history,
+                mail=mail.take,
+                shelf=self.shelf if _may_read_on(self.table) else None,
+            ),
+            meter.budget,
+            clock=home.ports.clock,
+            telemetry=home.ports.telemetry,
+            audit=home.ports.audit,
+            emit=home.ports.emit,
+            gate=view.require,
+            limits=home.limits,
+            prices=home.prices,
+            meter=meter,
+            shape=order.shape,
+            tether=flight,
+        )
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class OneOffSubagent(Subagent):
     """A child that works once: `run` waits for it, `start` does not."""
 
@@ -267,9 +290,11 @@ class OneOffSubagent(Subagent):
             ConfigError: it was started before, or its budget cannot be kept.
         """
         self._start_once()
-        return await self._whole(
-            TaskOrder(prompt=prompt, inputs=inputs or {}, shape=any_answer), Mailbox()
-        )
+        order = TaskOrder(prompt=prompt, inputs=inputs or {}, shape=any_answer)
+        try:
+            return await self.work(order, meter=self.meter, mail=Mailbox())
+        finally:
+            self._over()
 
     @overload
     async def start(
@@ -312,20 +337,17 @@ class OneOffSubagent(Subagent):
             number=1, agent=self.id, order=order, desk=self.home.desk, on_change=_unheard
         )
         task.enter(self.cancel)
-        self.home.in_background(Background(task, self._in_task, self.give_back).run)
+        self.home.in_background(Background(task, self._in_task, self._over).run)
         await anyio.lowlevel.checkpoint()
         return task
 
-    async def _in_task(self, task: Task[Any]) -> AgentResult:
-        return await self._whole(task.order, task.mail)
+    def _in_task(self, task: Task[Any]) -> Coroutine[Any, Any, AgentResult]:
+        return self.work(task.order, meter=self.meter, mail=task.mail)
 
-    async def _whole(self, order: TaskOrder, mail: Mailbox) -> AgentResult:
-        try:
-            return await self.work(order, meter=self.meter, mail=mail)
-        finally:
-            self.close()
-            self.give_back()
-            self.home.desk.forget(self.id)
+    def _over(self) -> None:
+        self.close()
+        self.give_back()
+        self.home.desk.forget(self.id)
 
     def _start_once(self) -> None:
         if self._started:
@@ -341,26 +363,28 @@ class Background(Generic[T]):
 
     task: Task[T]
     work: Callable[[Task[T]], Awaitable[AgentResult]]
-    instead: Callable[[], None]
-    """Done where there is nothing to do any more."""
+    over: Callable[[], None]
+    """Done when the work is, before anybody is told; also where there was nothing to do any more."""
 
     async def run(self) -> None:
         """Do the work, and settle the task whatever happens."""
         task = self.task
         if task.is_over:  # it was given up before it began
-            self.instead()
+            self.over()
             return
-        settled = False
+        result: AgentResult | None = None
+        fault: Exception | None = None
         try:
             task.step(TaskStep.BEGIN)
-            task.settle(await self.work(task))
-            settled = True
+            result = await self.work(task)
         except Exception as error:  # noqa: BLE001 - whoever waits for the task is told
-            settled = True
-            task.break_off(error)
+            fault = error
         finally:
-            if not settled:  # cancelled from outside: the session ends
-                task.settle(stopped(task.agent))
+            self.over()
+            if fault is not None:
+                task.break_off(fault)
+            else:  # without a result it was cancelled from outside: the session ends
+                task.settle(result or stopped(task.agent))
 
 
 def _may_read_on(table: CapabilityTable | None) -> bool:
@@ -378,6 +402,13 @@ def _toolbox(table: CapabilityTable | None) -> Toolbox | None:
     """
     if table is None:
         return None
+    first = _FIRST_SHOWN.get(table)
+    if first is None:
+        first = _FIRST_SHOWN[table] = _first_shown(table)
+    return first.copy()
+
+
+def _first_shown(table: CapabilityTable) -> Toolbox:
     own = [spec for spec in table.specs if spec.server == BUILTIN_SERVER]
     toolbox = Toolbox(own)
     if not any(spec.tool in SEARCH_TOOLS for spec in own):

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypedDict, TypeVar, cast
+from typing import Final, TypedDict, TypeVar, cast
 
 from anyio.abc import TaskGroup
 
@@ -47,6 +47,9 @@ __all__ = ["AgentWish", "Household", "TableOf", "wish_of"]
 
 TableOf = Callable[[AgentId, str, Grant, tuple[Ancestor, ...]], CapabilityTable]
 """Returns what an agent of this path and role may reach, under this grant, below these agents."""
+
+_NO_GRANT: Final = Grant()
+_NO_BUDGET: Final = Budget()
 
 SubagentT = TypeVar("SubagentT", bound=Subagent)
 
@@ -229,7 +232,7 @@ class Household:
         parent = wish.parent
         agent = self._family.place(wish.name, parent, own=wish.own)
         role = wish.role or wish.name
-        grant = wish.grant or Grant()
+        grant = wish.grant or _NO_GRANT
         above = parent.lineage if parent is not None else ()
         now = self._now()
         purse = self._meter if parent is None else parent.purse
@@ -241,7 +244,7 @@ class Household:
         )
         try:
             table = self._table_of(agent, role, grant, above)
-            wanted = wish.budget or Budget()
+            wanted = wish.budget or _NO_BUDGET
             _refuse_broke(agent, purse, now)
         except BaseException:
             # an agent that was never made leaves nothing in the ledger
@@ -281,6 +284,8 @@ class Household:
 
 class _GivingBack:
     """Returns, once, what an agent has not spent to where it was set aside."""
+
+    __slots__ = ("_done", "_given", "_meter", "_purse")
 
     def __init__(self, purse: Meter, given: Budget, meter: Meter) -> None:
         self._purse = purse

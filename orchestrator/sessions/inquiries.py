@@ -263,11 +263,10 @@ class Inquiries:
             if view is None:
                 yield
                 return
-            flight = AgentFlight(cell=view.cell, scope=scope)
+            flight = AgentFlight(cell=view.cell)
+            flight.hold(scope)
             self._ledger.depart(flight)
             try:
-                if view.cell.reason is not None:
-                    scope.cancel()
                 yield
             finally:
                 self._ledger.arrive(flight)
@@ -288,7 +287,9 @@ class Inquiries:
         policies: Collection[_Policy] = (self._policies.present,)
         if view is not None and snapshot is not None:
             principal = replace(snapshot.table.principal, agent=view.agent)
-            context = replace(context, labels=view.standing.labels, left=view.standing.left())
+            context = replace(
+                context, labels=view.standing.labels, left=view.standing.spending.left()
+            )
             # a policy too old to be kept binds nobody to less: everything is refused then
             policies = self._policies.since(snapshot.table.policy)
         request = Request(

@@ -89,10 +89,11 @@ class Lanes:
         self._road = road
         self._lanes = {server: _Lane(cap) for server, cap in caps.items()}
 
-    async def call(self, view: AgentView, call: Call) -> UntrustedContent:
-        """Wait for a place, then make the call. Raises as the broker does."""
+    def call(self, view: AgentView, call: Call) -> CoroutineType[Any, Any, UntrustedContent]:
+        """Wait for a place, then make the call. Awaiting it raises as the broker does."""
         lane = self._lanes.get(call.server)
-        if lane is None:
-            return await self._road(view, call)
+        return self._road(view, call) if lane is None else self._in_turn(lane, view, call)
+
+    async def _in_turn(self, lane: _Lane, view: AgentView, call: Call) -> UntrustedContent:
         async with lane.place(call.server):
             return await self._road(view, call)

@@ -21,7 +21,7 @@ from orchestrator.core.ids import AgentId
 from orchestrator.sessions.family import depth_of
 from orchestrator.sessions.policing import annotations_of
 from orchestrator.sessions.servers import ServerConnection
-from policies import Principal
+from policies import PolicySet, Principal
 
 __all__ = ["Tables"]
 
@@ -48,6 +48,7 @@ class Tables:
         self._interactive = interactive
         self._children = children
         self._tables: dict[tuple[object, ...], CapabilityTable] = {}
+        self._read: tuple[PolicySet, bool, bool] | None = None
 
     def clear(self) -> None:
         """Forget all tables: something else is on offer now. Who has one keeps it."""
@@ -58,12 +59,13 @@ class Tables:
     ) -> CapabilityTable:
         """Return the table of an agent, below those `above`; the parent's own is below nobody."""
         policy = self._policies.present
+        names_agents, bounds_children = self._said_by(policy)
         children = 0
-        if above and policy.bounds_children:
+        if above and bounds_children:
             children = self._children(AgentId(agent.rpartition("/")[0]))
         principal = Principal(
             role=role or agent,
-            agent=agent if policy.names_agents else "",
+            agent=agent if names_agents else "",
             depth=depth_of(agent),
             interactive=self._interactive,
             above=tuple(replace(each.principal, above=()) for each in above),
@@ -81,6 +83,12 @@ class Tables:
                 children=children,
             )
         return table
+
+    def _said_by(self, policy: PolicySet) -> tuple[bool, bool]:
+        """Return whether it names agents, and bounds children: its rules are gone through once."""
+        if self._read is None or self._read[0] is not policy:
+            self._read = (policy, policy.names_agents, policy.bounds_children)
+        return self._read[1:]
 
     def _offers(self) -> Iterable[Offer]:
         tools = list(self._shown())

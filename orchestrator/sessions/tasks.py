@@ -54,7 +54,7 @@ class TaskFailedError(RemitError):
         self.result = result
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class TaskOrder:
     """What a task is: what was asked for, of whom, within what."""
 
@@ -72,6 +72,23 @@ class Task(Generic[T]):
         order: what was asked for.
         mail: messages that the agent has not read yet.
     """
+
+    __slots__ = (
+        "_attended",
+        "_desk",
+        "_ended",
+        "_fault",
+        "_listened",
+        "_on_change",
+        "_over",
+        "_result",
+        "_state",
+        "_take_back",
+        "agent",
+        "mail",
+        "number",
+        "order",
+    )
 
     def __init__(
         self,
@@ -94,7 +111,8 @@ class Task(Generic[T]):
         self._result: AgentResult | None = None
         self._fault: Exception | None = None
         self._take_back: Callable[[], None] | None = None
-        self._ended = anyio.Event()
+        self._over = False
+        self._ended: anyio.Event | None = None
         self._listened = False
         self._attended = False
         if state is TaskState.QUEUED:
@@ -116,7 +134,7 @@ class Task(Generic[T]):
     def asks(self) -> AskStream:
         """Go through what it and the agents below it ask people, until the task is over."""
         self._listened = True
-        return AskStream(self._desk, self.agent, self._ended.is_set)
+        return AskStream(self._desk, self.agent, lambda: self._over)
 
     async def wait(self) -> AgentResult:
         """Return what became of it, good or bad. Where nobody listens to its asks, they are refused.
@@ -125,6 +143,10 @@ class Task(Generic[T]):
         """
         if not self._listened:
             self._leave()
+        if self._ended is None:  # made for who waits: most tasks of a crowd have nobody yet
+            self._ended = anyio.Event()
+            if self._over:
+                self._ended.set()
         await self._ended.wait()
         if self._fault is not None:
             raise self._fault
@@ -170,7 +192,7 @@ class Task(Generic[T]):
         before = self._state
         self._state = task_after(before, step)
         if step is TaskStep.RESUME:
-            self._ended, self._result, self._fault = anyio.Event(), None, None
+            self._over, self._ended, self._result, self._fault = False, None, None, None
             self._attend()
         if self._state is not before:
             self._on_change(self)
@@ -211,7 +233,7 @@ class Task(Generic[T]):
     @property
     def is_over(self) -> bool:
         """True if whoever waits for it is told."""
-        return self._ended.is_set()
+        return self._over
 
     @property
     def outcome(self) -> AgentResult | None:
@@ -219,10 +241,12 @@ class Task(Generic[T]):
         return self._result
 
     def _end(self, result: AgentResult | None) -> None:
-        if self._ended.is_set():
+        if self._over:
             return
         self._result = result
-        self._ended.set()
+        self._over = True
+        if self._ended is not None:
+            self._ended.set()
         self._leave()
         self._on_change(self)
 

@@ -15,6 +15,7 @@ from typing import Final, Self
 
 import anyio
 
+from orchestrator.agents.budget import MeterReading
 from orchestrator.agents.calling import Caller
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.rendering import described, render_error, render_result, shown_schema
@@ -87,8 +88,7 @@ class SnapshotView:
         meter = agent.meter
         meter.begin(started=self._now(), price=None)
         # policies see what is left, as they do of every agent
-        agent.standing.left = lambda: meter.left_by_name(self._now())
-        agent.standing.used = lambda: meter.used_by_name(self._now())
+        agent.standing.spending = MeterReading(meter, self._now)
         model = f"{agent.model.provider}:{agent.model.name}"
         self._audit.append("agent_started", {"agent": agent.id, "model": model})
 
@@ -227,7 +227,6 @@ class SnapshotView:
         if spent is not None or not meter.take_calls(1):
             message = "the budget of calls is spent" if spent is None else spent.error().message
             return self._caller.refuse(call, message).unwrap()
-        before = self._caller.bytes
         (result,) = await self._caller.make([call])
-        meter.add_bytes(self._caller.bytes - before)
+        meter.add_bytes(self._caller.take_bytes())
         return result.unwrap()

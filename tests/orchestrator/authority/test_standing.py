@@ -52,4 +52,4 @@ def test_a_new_standing_has_used_nothing() -> None:
     standing = Standing()
 
     assert (standing.calls, standing.recent, standing.above) == ({}, {}, None)
-    assert (standing.left(), standing.used()) == ({}, {})
+    assert (standing.spending.left(), standing.spending.used()) == ({}, {})
