@@ -1,7 +1,7 @@
 """What subagents cost: fresh ones with one call each, parked ones, ten thousand at once, and search.
 
-Peers are measured in the same run where they are installed: pydantic-ai here. Compare only within one
-run; CPU time and memory are this process's, measured in processes of their own.
+The server is in the same process here; beside other frameworks and over stdio, `spawning/run.py` measures.
+Compare only within one run; CPU time and memory are those of processes of their own.
 
 python benchmarks/agents.py [--quick] [--rows NAME …]
 """
@@ -18,9 +18,10 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import policies
 from mcp_client.testing import ScriptedServer
@@ -118,23 +119,6 @@ async def fresh_ours(count: int) -> float:
         return await side_by_side(work, count)
 
 
-async def fresh_pydantic_ai(count: int) -> float:
-    """The same with pydantic-ai: a new agent with one tool, a scripted model, one call."""
-    from pydantic_ai import Agent
-    from pydantic_ai.models.test import TestModel
-
-    async def work(number: int) -> None:
-        agent = Agent(TestModel(), name=f"a{number}")
-
-        @agent.tool_plain
-        async def ok() -> str:
-            return "ok"
-
-        await agent.run("go")
-
-    return await side_by_side(work, count)
-
-
 async def parked_ours(count: int) -> float:
     """Bytes of a thousand agents that wait for a call, one task each."""
     async with AsyncExitStack() as stack:
@@ -153,43 +137,6 @@ async def parked_ours(count: int) -> float:
         tracemalloc.stop()
         made.close()
         return used * 1000 / count
-
-
-async def parked_pydantic_ai(count: int) -> float:
-    """The same with pydantic-ai."""
-    from pydantic_ai import Agent
-    from pydantic_ai.models.test import TestModel
-
-    never = asyncio.Event()
-    waiting: list[int] = []
-
-    async def one(number: int) -> None:
-        agent = Agent(TestModel(), name=f"a{number}")
-
-        @agent.tool_plain
-        async def ok() -> str:
-            waiting.append(number)
-            await never.wait()
-            return "ok"
-
-        await agent.run("go")
-
-    first = asyncio.create_task(one(-1))
-    while not waiting:  # noqa: ASYNC110 - counted elsewhere
-        await asyncio.sleep(0)
-    gc.collect()
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    tasks = [asyncio.create_task(one(number)) for number in range(count)]
-    while len(waiting) < count + 1:  # noqa: ASYNC110 - counted elsewhere
-        await asyncio.sleep(0)
-    gc.collect()
-    used = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
-    for task in (first, *tasks):
-        task.cancel()
-    await asyncio.gather(first, *tasks, return_exceptions=True)
-    return used * 1000 / count
 
 
 class Thinking:
@@ -319,56 +266,41 @@ def search_ours(count: int) -> float:
     return statistics.median(times) * 1000
 
 
-ROWS = {
-    "fresh": (
-        "agents/s of CPU, one call each",
-        {"remit": fresh_ours, "pydantic-ai": fresh_pydantic_ai},
-        2_000,
-    ),
-    "parked": (
-        "bytes per 1,000 parked agents",
-        {"remit": parked_ours, "pydantic-ai": parked_pydantic_ai},
-        500,
-    ),
-    "many": ("ms CPU to close 10,000 live agents", {"remit": many_ours}, 10_000),
-    "search": ("ms p50 over 10,000 tools", {"remit": search_ours}, 10_000),
+ROWS: dict[str, tuple[str, Callable[[int], float | Coroutine[Any, Any, float]], int]] = {
+    "fresh": ("agents/s of CPU, one call each", fresh_ours, 2_000),
+    "parked": ("bytes per 1,000 parked agents", parked_ours, 500),
+    "many": ("ms CPU to close 10,000 live agents", many_ours, 10_000),
+    "search": ("ms p50 over 10,000 tools", search_ours, 10_000),
 }
 
 
-def measure(row: str, client: str, count: int) -> float:
-    """Measure one cell in this process."""
-    work = ROWS[row][1][client]
-    result = work(count)
-    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+def measure(row: str, count: int) -> float:
+    """Measure one row in this process."""
+    result = ROWS[row][1](count)
+    return result if isinstance(result, float) else asyncio.run(result)
 
 
 def main() -> None:
-    """Measure each cell in a process of its own, rounds in turn, and print medians."""
+    """Measure each row in a process of its own, and print medians of the rounds."""
     parser = argparse.ArgumentParser(description="What subagents cost.")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, one round")
     parser.add_argument("--rows", nargs="*", default=list(ROWS), choices=list(ROWS))
-    parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.cell:
-        row, client, count = asked.cell
-        print(measure(row, client, int(count)))
+        print(measure(asked.cell[0], int(asked.cell[1])))
         return
     for row in asked.rows:
-        title, clients, count = ROWS[row]
+        title, _, count = ROWS[row]
         count = count // 10 if asked.quick else count
-        figures: dict[str, list[float]] = {client: [] for client in clients}
+        figures: list[float] = []
         for _ in range(1 if asked.quick else 3):
-            for client in clients:
-                command = [sys.executable, __file__, "--cell", row, client, str(count)]
-                done = subprocess.run(
-                    command, capture_output=True, text=True, timeout=300, check=False
-                )
-                if done.returncode == 0:
-                    figures[client].append(float(done.stdout))
-                else:
-                    print(f"{client} cannot be measured: {done.stderr.strip().splitlines()[-1:]}")
-        told = "  ".join(f"{c} {statistics.median(v):,.2f}" for c, v in figures.items() if v)
-        print(f"{row:8} {title}: {told}")
+            command = [sys.executable, __file__, "--cell", row, str(count)]
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, text=True, timeout=300, check=True
+            )
+            figures.append(float(done.stdout))
+        print(f"{row:8} {title}: {statistics.median(figures):,.2f}")
 
 
 if __name__ == "__main__":
