@@ -277,7 +277,7 @@ ROWS: dict[str, tuple[str, Callable[[int], float | Coroutine[Any, Any, float]], 
 def measure(row: str, count: int) -> float:
     """Measure one row in this process."""
     result = ROWS[row][1](count)
-    return result if isinstance(result, float) else asyncio.run(result)
+    return asyncio.run(result) if isinstance(result, Coroutine) else result
 
 
 def main() -> None:
