@@ -20,6 +20,11 @@ __all__ = ["POLICIES", "init"]
 POLICIES: Final = ("default",)
 """The policies that there are to begin with, by the name that `--policy` takes."""
 _SERVERS: Final = '{\n  "mcpServers": {}\n}\n'
+_WORDS: Final = {
+    "written": "written",
+    "there already": "there already",
+    "different": "kept as it is",
+}
 _DIFF_LINES_MAX: Final = 200
 """Of one file that differs: more says no more."""
 
@@ -127,7 +132,7 @@ def _there(file: _File) -> str | None:
 
 def _tell(fates: list[tuple[_File, str]], *, root: Path, whole: bool) -> None:
     for file, fate in fates:
-        print_text(f"{fate}: {file.path}")
+        print_text(f"{_WORDS[fate]}: {file.path}")
         there = _there(file) if fate == "different" else None
         # what a servers file holds may be secret, and what is new in ours is nothing
         if there is not None and file.path.suffix != ".json":

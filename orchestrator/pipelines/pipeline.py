@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -38,6 +39,7 @@ from orchestrator.sessions.entries import (
     refuse_isolation,
     server_item,
 )
+from orchestrator.sessions.layers import SERVERS_FILE
 from orchestrator.sessions.policing import check_policy
 from orchestrator.sessions.policy_files import PolicyFileReader
 from orchestrator.sessions.projects import output_folder, project_of
@@ -94,7 +96,8 @@ class Pipeline:
         values: its inputs, bound.
         policy: its policies, together; without any, each call is asked about (S-48).
         servers: the servers that its agents may be granted.
-        labels: every label that a policy may name: those of the whole file, and our own.
+        labels: every label that a policy may name: those of the whole file, of the project's and the
+            user's own, and ours. One policy may serve several pipelines.
         warnings: what was left out of account, one line each.
         origin: whose word it is.
         model: takes the place of every agent's model, if not empty.
@@ -129,7 +132,7 @@ class Pipeline:
             check_model_name(request.model)
         else:
             check_models(spec)
-        labels = (*names, BUILTIN_SERVER)
+        labels = (*dict.fromkeys((*names, *_elsewhere(request), BUILTIN_SERVER)),)
         check_policy(policy, dict.fromkeys(labels), _roles(spec, policy))
         return cls(
             spec=spec,
@@ -276,6 +279,27 @@ def _servers(
     if request.origin is not Origin.PROJECT or profile is None or not profile.exists():
         return own
     return merge_servers(load_servers(profile, replace(source, origin=Origin.PROFILE)), own)
+
+
+def _elsewhere(request: PipelineRequest) -> Iterator[str]:
+    """Yield the labels of servers that are configured here, whether or not this pipeline has them.
+
+    A file that cannot be read names none: whoever uses it is told.
+    """
+    for path, origin in (
+        (request.project / SERVERS_FILE, Origin.PROJECT),
+        (request.profile, Origin.PROFILE),
+    ):
+        if path is None or not path.is_file():
+            continue
+        source = ServersSource(
+            origin=origin,
+            project=request.project.resolve(),
+            home=request.home,
+            environ={},
+        )
+        with suppress(ConfigError):
+            yield from (entry.name for entry in load_servers(path, source).entries)
 
 
 def _needed(spec: PipelineSpec, file: ServersFile) -> tuple[ServerEntry, ...]:

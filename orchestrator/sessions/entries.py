@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from mcp_client.protocol.eras import Opening
+from mcp_client.protocol.limits import ClientLimits
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import ServerName
@@ -21,6 +22,7 @@ from orchestrator.sessions.oauth import NO_LOGIN, LoginEntry
 from orchestrator.sessions.words import loads_code
 
 __all__ = [
+    "FETCH_SECONDS_MAX",
     "ConfigWarning",
     "DescriptionTrust",
     "EntryState",
@@ -36,6 +38,11 @@ __all__ = [
 ]
 
 
+FETCH_SECONDS_MAX: Final = 180.0
+"""From a start to the answer to `initialize` where a package is fetched first. A fetch that is cut off
+may leave half a package behind, that no later start gets by."""
+_PACKAGE_RUNNERS: Final = frozenset({"npx", "uvx", "bunx", "pipx", "pnpx"})
+_IMAGE_RUNNERS: Final = frozenset({"docker", "podman"})
 _NAMES_SHOWN_MAX: Final = 10
 
 
@@ -126,6 +133,21 @@ class ServerEntry:
     files: tuple[tuple[str, str], ...] = ()
     variables: tuple[str, ...] = ()
     command_line: CommandLine | None = field(default=None, repr=False)
+
+    @property
+    def is_unpinned(self) -> bool:
+        """Whether its program fetches the newest version of a package at each start."""
+        return self._runner in _PACKAGE_RUNNERS and not any(map(_names_version, self.args))
+
+    @property
+    def start_seconds(self) -> float:
+        """How long it may take to be there: a first start may have to download all of it."""
+        fetches = self._runner in _PACKAGE_RUNNERS or self._runner in _IMAGE_RUNNERS
+        return FETCH_SECONDS_MAX if fetches else ClientLimits().initialize_seconds_max
+
+    @property
+    def _runner(self) -> str:
+        return self.command.rpartition("/")[2]
 
     @property
     def wants_login(self) -> bool:
@@ -239,6 +261,8 @@ def _started(entry: ServerEntry) -> list[str]:
     raw_args = cast("list[str]", entry.raw.get("args", []))
     env = cast("Mapping[str, str]", entry.raw.get("env", {}))
     lines = ["runs: " + shlex.join([str(entry.raw.get("command", "")), *raw_args])]
+    if entry.is_unpinned:
+        lines.append("NO VERSION IS NAMED: whatever its package is at each start is what runs")
     if entry.command_line is not None:
         program = entry.command_line.resolve()
         lines.append(f"program: {program or 'not found in the PATH that it would be started with'}")
@@ -248,6 +272,12 @@ def _started(entry: ServerEntry) -> list[str]:
         mark = " (MAY DECIDE WHICH CODE IS RUN)" if loads_code(name) else ""
         lines.append(f"sets{mark}: {name}={shlex.quote(value)}")
     return lines
+
+
+def _names_version(word: str) -> bool:
+    """Return whether an argument names one version of a package."""
+    name, at, version = word.rpartition("@")
+    return "==" in word or (bool(at) and bool(name) and version[:1].isdigit())
 
 
 def in_the_clear(url: str) -> bool:

@@ -218,6 +218,7 @@ class ServerConnection:
                 cancel_guard=cancel,
                 host=self.host,
                 dialect=dialect,
+                limits=ClientLimits(initialize_seconds_max=self.entry.start_seconds),
             )
         async with opening as client:
             self._client = client

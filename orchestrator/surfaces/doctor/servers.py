@@ -26,13 +26,12 @@ from orchestrator.sessions.logging_in import standings
 from orchestrator.sessions.servers import ServerState
 from orchestrator.surfaces.doctor.findings import Finding, Level
 
-__all__ = ["HANDSHAKE_SECONDS", "configuration_findings", "handshake_findings"]
+__all__ = ["LISTING_SECONDS", "configuration_findings", "handshake_findings"]
 
-HANDSHAKE_SECONDS: Final = 20.0
-"""For starting one server and listing its tools: a first `npx` downloads a package."""
+LISTING_SECONDS: Final = 20.0
+"""For listing what a server offers, once it is there."""
 _AT_ONCE: Final = 8
 """Handshakes side by side."""
-_RUNNERS: Final = frozenset({"npx", "uvx", "bunx", "pipx"})
 
 
 def configuration_findings(file: ServersFile, book: ApprovalBook) -> list[Finding]:
@@ -76,7 +75,7 @@ def _of_entry(entry: ServerEntry, book: ApprovalBook) -> Iterable[Finding]:
             name=name,
             level=Level.WARN,
             detail=f"{state.value}: it is not started",
-            fix="run a pipeline that uses it on a terminal, or see `remit mcp list --json`",
+            fix=f"look at it and say yes: remit mcp approve {entry.name}",
         )
     if entry.transport is ServerTransport.STDIO:
         yield from _of_command(name, entry)
@@ -91,7 +90,7 @@ def _of_command(name: str, entry: ServerEntry) -> Iterable[Finding]:
             detail=f"its program {program!r} is not found",
             fix=f"install {program}, or write the whole path",
         )
-    if program in _RUNNERS and not any(_is_pinned(word) for word in entry.args):
+    if entry.is_unpinned:
         yield Finding(
             name=name,
             level=Level.WARN,
@@ -100,22 +99,17 @@ def _of_command(name: str, entry: ServerEntry) -> Iterable[Finding]:
         )
 
 
-def _is_pinned(word: str) -> bool:
-    """Return whether a word names one version of a package."""
-    name, at, version = word.rpartition("@")
-    return "==" in word or (bool(at) and bool(name) and version[:1].isdigit())
-
-
 async def handshake_findings(
     entries: Sequence[ServerEntry],
     *,
     store: TokenStore,
     clock: Clock,
-    seconds: float = HANDSHAKE_SECONDS,
+    seconds: float = LISTING_SECONDS,
 ) -> list[Finding]:
     """Start or reach each server, shake hands, list its tools, and end it again.
 
-    A server with a login is reached with the one that is kept in `store`.
+    A server with a login is reached with the one that is kept in `store`. Each has the time that a
+    session gives it to start, and `seconds` more.
     """
     found: dict[str, Finding] = {}
     limiter = anyio.CapacityLimiter(_AT_ONCE)
@@ -131,10 +125,11 @@ async def handshake_findings(
 
 
 async def _handshake(
-    entry: ServerEntry, store: TokenStore, clock: Clock, seconds: float
+    entry: ServerEntry, store: TokenStore, clock: Clock, listing_seconds: float
 ) -> Finding:
     name = f"server {entry.name}"
     began = clock.now()
+    seconds = entry.start_seconds + listing_seconds
     try:
         with anyio.fail_after(seconds):
             (standing,) = await standings([entry], store)

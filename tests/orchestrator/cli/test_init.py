@@ -28,6 +28,18 @@ def test_what_init_writes_runs_once_it_is_approved(remit: Remit):
     assert "list_capabilities" in ended.out
 
 
+def test_what_init_writes_runs_beside_servers_that_the_project_had_before(remit: Remit):
+    servers = {"files": {"command": "true"}, "notes": {"command": "npx", "args": ["-y", "notes"]}}
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    remit("init")
+    pending = remit("run", "pipelines/first.toml", "--quiet")
+
+    ended = remit("run", "pipelines/first.toml", "--json", *approvals(pending))
+
+    assert ended.code == 0, ended.err
+    assert "list_capabilities" in ended.out
+
+
 def test_the_policy_to_begin_with_is_one_that_check_accepts(remit: Remit):
     remit("init", "--policy")
 
@@ -53,7 +65,7 @@ def test_a_file_that_differs_is_shown_and_kept(remit: Remit):
 
     assert ended.code == 0
     assert Path("policies/default.policy").read_text() == "policy mine v1 { default deny }\n"
-    assert "different: policies/default.policy" in ended.out
+    assert "kept as it is: policies/default.policy" in ended.out
     assert "-policy mine v1 { default deny }" in ended.out
 
 
@@ -64,7 +76,7 @@ def test_of_a_servers_file_that_differs_nothing_is_shown(remit: Remit):
 
     ended = remit("init")
 
-    assert "different: .mcp.json" in ended.out
+    assert "kept as it is: .mcp.json" in ended.out
     assert "s3cret" not in ended.out + ended.err
 
 

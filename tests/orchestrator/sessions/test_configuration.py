@@ -427,6 +427,34 @@ def test_a_changed_script_makes_the_approved_entry_inert(
     assert approved(before).state(server_item(after)) is ApprovalState.CHANGED
 
 
+@pytest.mark.parametrize(
+    ("entry", "is_marked"),
+    [
+        ({"command": "npx", "args": ["-y", "@scope/server", "."]}, True),
+        ({"command": "/usr/bin/uvx", "args": ["server"]}, True),
+        ({"command": "npx", "args": ["-y", "@scope/server@1.2.3"]}, False),
+        ({"command": "uvx", "args": ["server==1.2.3"]}, False),
+        ({"command": "npx", "args": ["-y", "@scope/server@latest"]}, True),
+        ({"command": "python", "args": ["-m", "server"]}, False),
+    ],
+)
+def test_whoever_approves_a_package_without_a_version_is_told_so(
+    tmp_path: Path, entry: dict[str, object], is_marked: bool
+) -> None:
+    lines = server_item(one(entry, project_of(tmp_path))).description_lines
+
+    assert any("NO VERSION IS NAMED" in line for line in lines) is is_marked
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds"), [("npx", 180.0), ("docker", 180.0), ("python", 30.0)]
+)
+def test_a_server_that_is_fetched_first_has_the_time_for_it(
+    tmp_path: Path, command: str, seconds: float
+) -> None:
+    assert one({"command": command}, project_of(tmp_path)).start_seconds == seconds
+
+
 def test_a_script_that_appears_later_makes_the_approved_entry_inert(tmp_path: Path) -> None:
     given = project_of(tmp_path)
     entry = {"command": "python", "args": ["later.py"]}
