@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from random import Random
 from typing import TypeVar
+
+import anyio.to_thread
 
 __all__ = ["CountingIds", "Deadlock", "LoopClock", "SeededLoop", "elapse", "run_seeded"]
 
@@ -90,6 +93,8 @@ def run_seeded(
 ) -> T:
     """Run `main` on a loop with this seed and return its result; the same seed, the same schedule.
 
+    What would be done in a worker thread is done in place, in a step of its own.
+
     Raises:
         Deadlock: it can never end.
         AssertionError: a task was left over when it had ended.
@@ -99,7 +104,8 @@ def run_seeded(
     errors: list[object] = []
     loop.set_exception_handler(lambda _, context: errors.append(context))
     try:
-        result = loop.run_until_complete(main())
+        with _without_threads():
+            result = loop.run_until_complete(main())
         loop.before_step = None
         left = [task for task in asyncio.all_tasks(loop) if not task.done()]
         if left:
@@ -112,6 +118,24 @@ def run_seeded(
         return result
     finally:
         loop.close()
+
+
+@contextmanager
+def _without_threads() -> Generator[None]:
+    """Let nothing leave for a worker thread: when it came back would be no seed's to say."""
+    threaded = anyio.to_thread.run_sync
+    anyio.to_thread.run_sync = _in_place
+    try:
+        yield
+    finally:
+        anyio.to_thread.run_sync = threaded
+
+
+async def _in_place(work: Callable[..., T], *arguments: object, **_: object) -> T:
+    await asyncio.sleep(0)
+    result = work(*arguments)
+    await asyncio.sleep(0)
+    return result
 
 
 async def elapse(seconds: float) -> None:

@@ -7,7 +7,7 @@ again under the same name is another cell, so nothing that held the old one can 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
@@ -125,6 +125,18 @@ class Flip:
     reason: DenyReason
     cells: int
     flights: tuple[Flight, ...]
+
+    @property
+    def record(self) -> Mapping[str, object]:
+        """What the audit log says of it."""
+        return {
+            "what": self.kind.value,
+            "name": self.name,
+            "incarnation": self.incarnation,
+            "reason": self.reason.value,
+            "cells": self.cells,
+            "stopped": len(self.flights),
+        }
 
 
 class Ledger:

@@ -18,22 +18,23 @@ __all__ = ["BuiltinTool", "list_capabilities"]
 class BuiltinTool:
     """A tool that the orchestrator itself answers, under the server label `remit`.
 
-    `run` gets the view of the agent that calls and the decoded arguments, and returns text.
+    `run` gets the view of the agent that calls and the decoded arguments, and returns text. `ref` is
+    its identity, with the digest of its definition.
     """
 
     name: str
     description: str
     run: Callable[[AgentView, Mapping[str, object]], Awaitable[str]]
     input_schema: Mapping[str, object] = field(default_factory=lambda: {"type": "object"})
+    ref: CapabilityRef = field(init=False)
 
-    @property
-    def ref(self) -> CapabilityRef:
-        """Its identity, with the digest of its definition."""
+    def __post_init__(self) -> None:
         definition = json.dumps(
             [self.name, self.description, self.input_schema], sort_keys=True, ensure_ascii=False
         )
         digest = hashlib.sha256(definition.encode()).hexdigest()
-        return CapabilityRef(BUILTIN_SERVER, CapabilityKind.TOOL, self.name, digest)
+        ref = CapabilityRef(BUILTIN_SERVER, CapabilityKind.TOOL, self.name, digest)
+        object.__setattr__(self, "ref", ref)
 
 
 async def _list_capabilities(view: AgentView, arguments: Mapping[str, object]) -> str:

@@ -189,11 +189,17 @@ class Subagent:
 
     def cancel(self) -> None:
         """Take the agent's authority back and stop it, and all below it."""
-        self.home.ledger.revoke(self.cell, DenyReason.AGENT_CANCELLED)
+        self._take_back(self.cell, DenyReason.AGENT_CANCELLED)
 
     def close(self) -> None:
         """End its authority; what it started ends with it. Idempotent."""
-        self.home.ledger.revoke(self.cell, DenyReason.AGENT_CLOSED)
+        self._take_back(self.cell, DenyReason.AGENT_CLOSED)
+
+    def _take_back(self, cell: Cell, reason: DenyReason) -> None:
+        flip = self.home.ledger.revoke(cell, reason)
+        # of one that is closed when it is done its end says all
+        if flip.flights or (flip.cells and reason is not DenyReason.AGENT_CLOSED):
+            self.home.ports.audit.append("revoked", flip.record)
 
     def _follow(self, meter: Meter) -> None:
         """Let policies see what is used and left."""
@@ -224,7 +230,7 @@ class Subagent:
             result = await self._set_out(order, meter, mail, history, flight)
         finally:
             if now() >= self.cell.lease_until:
-                self.home.ledger.revoke(self.cell, DenyReason.LEASE_OVER)
+                self._take_back(self.cell, DenyReason.LEASE_OVER)
             reason = cell.reason
             self.home.ledger.arrive(flight)
             if self.standing.above is not None:  # what it has seen comes back with its result

@@ -101,7 +101,7 @@ class ServerLogin:
             host=host,
             step=self._ports.step(self._entry) if self._asks else None,
             observer=observer,
-            on_change=self._changed,
+            on_change=self.follow,
         )
         async with opening as authorizer:
             self._authorizer = authorizer
@@ -141,7 +141,7 @@ class ServerLogin:
         else:
             await forget(self._ports.store, self._entry.url)
 
-    def _changed(self, before: Grant | None, after: Grant | None) -> None:
+    def follow(self, before: Grant | None, after: Grant | None) -> None:
         """Let authority follow the grant, in the step before anything is sent with it."""
         if self.cell.reason is not None:
             return

@@ -476,17 +476,7 @@ class ParentSession:
         return revocation
 
     def _taken_back(self, flip: Flip, *, hard: bool = False) -> Revocation:
-        self._ports.audit.append(
-            "revoked",
-            {
-                "what": flip.kind.value,
-                "name": flip.name,
-                "incarnation": flip.incarnation,
-                "reason": flip.reason.value,
-                "cells": flip.cells,
-                "stopped": len(flip.flights),
-            },
-        )
+        self._ports.audit.append("revoked", flip.record)
         return Revocation(flip, drain_seconds=self._limits.drain_seconds_max, hard=hard)
 
     async def _close(self) -> None:

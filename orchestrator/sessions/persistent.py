@@ -260,7 +260,7 @@ class PersistentSubagent(Subagent):
         result: AgentResult | None = None
         # A cell for each task: to stop one is to take back what it and its children act under.
         self._task_cell = cell = agent_cell(self.home.ledger, self.id, self.cell)
-        task.enter(partial(self._take_back, cell))
+        task.enter(partial(self._take_back, cell, DenyReason.AGENT_CANCELLED))
         try:
             task.step(TaskStep.BEGIN)
             result = await self.work(
@@ -277,11 +277,8 @@ class PersistentSubagent(Subagent):
             if result is None and not task.is_over:  # the session ends under it
                 self._settle(task, stopped(self.id))
             self._task_cell = self._task_meter = None
-            self.home.ledger.revoke(cell, DenyReason.AGENT_CLOSED)
+            self._take_back(cell, DenyReason.AGENT_CLOSED)
             self.meter.give_back(given, meter)
-
-    def _take_back(self, cell: Cell) -> None:
-        self.home.ledger.revoke(cell, DenyReason.AGENT_CANCELLED)
 
     def _settle(self, task: Task[Any], result: AgentResult) -> None:
         """Note how a task ended; what only ended with its agent can be resumed."""

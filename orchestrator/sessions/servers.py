@@ -6,7 +6,7 @@ What it offers is translated here into the orchestrator's own values; nothing ab
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -55,6 +55,8 @@ __all__ = [
 
 CHANGED_NAMES_MAX: Final = 100
 """Names of changed tools in one record; the others are counted."""
+CHANGED_CHARS_MAX: Final = 2_000
+"""Characters of such names in one record, of tools and of data each: escaped, one is up to 12 bytes."""
 LAST_LINES: Final = 3
 """Lines of a failed server's stderr that are told with its error."""
 RELISTS_BURST: Final = 8
@@ -307,23 +309,31 @@ class ServerConnection:
                 self.ledger.revoke(cell, DenyReason.DEFINITION_CHANGED)
                 del self.definitions[name]
                 changed.append(name)
-        if changed:
-            shown = changed[:CHANGED_NAMES_MAX]
-            self._record("definition_changed", tools=shown, count=len(changed))
+        gone = self._forget_data(listing.data)
+        if changed or gone:
+            self._record(
+                "definition_changed",
+                tools=_within_a_record(changed),
+                data=_within_a_record(gone),
+                count=len(changed) + len(gone),
+            )
         for name, tool in present.items():
             if name not in self.definitions:
                 self.definitions[name] = (tool.digest, self._open_definition(tool))
         self._take_data(listing.data)
         self.listing = listing
 
+    def _forget_data(self, data: ServerData) -> list[str]:
+        """Kill what is not listed any more, or not as it was; return the names of it."""
+        present = frozenset(data.refs)
+        gone = [ref for ref in self.data_cells if ref not in present]
+        for ref in gone:
+            self.ledger.revoke(self.data_cells.pop(ref), DenyReason.DEFINITION_CHANGED)
+        return [ref.name for ref in gone]
+
     def _take_data(self, data: ServerData) -> None:
-        """Kill what is not listed any more, or not as it was; give what is new a cell of its own."""
-        present = dict.fromkeys(data.refs)
-        for ref, cell in tuple(self.data_cells.items()):
-            if ref not in present:
-                self.ledger.revoke(cell, DenyReason.DEFINITION_CHANGED)
-                del self.data_cells[ref]
-        for ref in present:
+        """Give what is new a cell of its own."""
+        for ref in dict.fromkeys(data.refs):
             if ref not in self.data_cells:
                 self.data_cells[ref] = self.ledger.open(
                     CellKind.DEFINITION, str(ref), under=self.cell
@@ -394,6 +404,18 @@ class ServerConnection:
 
     def _record(self, kind: str, **fields: object) -> None:
         self.ports.audit.append(kind, {"server": self.name, **fields})
+
+
+def _within_a_record(names: Sequence[str]) -> list[str]:
+    """Return the first of a server's own names, as many as a record has room for."""
+    room = CHANGED_CHARS_MAX
+    kept: list[str] = []
+    for name in names[:CHANGED_NAMES_MAX]:
+        room -= len(name)
+        if room < 0:
+            break
+        kept.append(name)
+    return kept
 
 
 def _aborted(name: ServerName) -> McpError:

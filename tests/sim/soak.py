@@ -23,10 +23,15 @@ def main(words: list[str]) -> int:
     parser.add_argument("--schedules", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--say-every", type=int, default=1_000)
     options = parser.parse_args(words)
     until = time.monotonic() + options.seconds
     clean, steps, agents = 0, 0, 0
     before = _left()
+    # a world is one large cycle: it is let go of at once, and what was there before is not looked at
+    gc.collect()
+    gc.freeze()
+    gc.disable()
     for seed in range(options.first, options.first + options.schedules):
         if time.monotonic() > until:
             break
@@ -34,17 +39,26 @@ def main(words: list[str]) -> int:
         try:
             run_seeded(seed, world.run, before_step=world.count)
         except BaseException as error:
-            sys.stdout.write(f"seed {seed}: {error!r}\n")
+            _say(f"seed {seed}: {error!r}")
             raise
-        wrong = violations(world.journal)
-        if wrong:
-            sys.stdout.write(f"seed {seed}: {wrong[:5]}\n")
+        wrong = [*violations(world.journal), world.small]
+        if any(wrong):
+            _say(f"seed {seed}: {wrong[:5]}")
             return 1
         clean, steps, agents = clean + 1, steps + world.steps, agents + world.agents
+        if clean % options.say_every == 0:
+            _say(f"{clean} clean schedules, {steps} steps, {time.process_time():.0f} s of CPU")
+        del world
+        gc.collect()
     gc.collect()
     left = {name: count - before[name] for name, count in _left().items()}
-    sys.stdout.write(f"{clean} clean schedules, {steps} steps, {agents} agents; left: {left}\n")
+    _say(f"{clean} clean schedules, {steps} steps, {agents} agents; left: {left}")
     return 0 if not any(left.values()) else 1
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def _left() -> dict[str, int]:

@@ -8,7 +8,8 @@ import pytest
 
 from orchestrator.testing import run_seeded
 from tests.sim.judge import calls_on_the_wire, violations
-from tests.sim.world import Recorded, World
+from tests.sim.parts import Recorded
+from tests.sim.world import World
 
 SCHEDULES = int(os.environ.get("REMIT_SIM_SCHEDULES", "300"))
 """How many seeds are run; more for a soak."""
