@@ -9,7 +9,7 @@ from random import Random
 from mcp_client.auth.grants import Grant
 from orchestrator import ParentSession
 from orchestrator.core.errors import RemitError
-from orchestrator.core.ids import ServerName
+from orchestrator.core.ids import AgentId, ServerName
 from tests.sim.parts import (
     AGENTS_MIN,
     FAR,
@@ -51,7 +51,7 @@ class Changer:
 
     async def run(self, changes: int) -> None:
         """Do so many things at most, one after another."""
-        for _ in range(self._random.randint(2, changes)):
+        for _ in range(self._random.randint(1, changes)):
             await wait(self._random, 3)
             change = self._random.choice(
                 (self._take_back, self._disturb, self._replace, self._log_in_or_out, self._show)
@@ -66,18 +66,19 @@ class Changer:
             case 0:
                 await session.remove_server(random.choice(SERVERS), hard=random.random() < 0.3)
             case 1 | 2:
-                await session.cancel_agent(random.choice(self._agents))
+                above = sorted({name.partition("/")[0] for name in session.agents if "/" in name})
+                await session.cancel_agent(random.choice(above or self._living))
             case 3:
                 below = sorted(name for name in session.agents if "/" in name)
-                await session.cancel_agent(random.choice(below or self._agents))
+                await session.cancel_agent(random.choice(below or self._living))
             case 4:
-                living = sorted(session.agents)
-                if living:
-                    session.agents[random.choice(living)].cancel()
+                found = session.agents.get(AgentId(random.choice(self._living)))
+                if found is not None:
+                    found.cancel()
             case 5 | 6:
                 await session.replace_policy(NARROW)
             case _:
-                if self._journal.started < AGENTS_MIN or random.random() < 0.3:
+                if self._journal.started < AGENTS_MIN:
                     return
                 await session.close()
         self.receipts += 1
@@ -142,11 +143,16 @@ class Changer:
                 library.edition += 1
                 library.notify("notifications/resources/list_changed")
             case 3:
-                server.wire.block(after_bytes=self._random.choice((0, 1, 100, 3_000)))
-                await wait(self._random, 1)
-                server.wire.unblock()
+                wire = server.wire
+                wire.block(after_bytes=self._random.choice((0, 1, 100, 3_000)))
+                await wait(self._random, 2)
+                wire.unblock()
             case _:
                 server.wire.take_at_most(self._random.choice((40, 300, 2_000, None)))
+
+    @property
+    def _living(self) -> Sequence[str]:
+        return sorted(self._session.agents) or self._agents
 
     def _admit(self, name: str, tools: Sequence[str] | None = None) -> None:
         shown = tuple(tools) if tools is not None else TOOLS

@@ -71,17 +71,18 @@ class Size:
     calls: int
     """Side by side, in one turn."""
     changes: int
+    """Of each of two who change things at the same time."""
 
     @classmethod
     def drawn(cls, random: Random) -> Size:
         if random.randrange(LARGE_ONE_IN) == 0:
-            return cls(early=random.randint(9, 14), late=3, turns=4, calls=3, changes=12)
+            return cls(early=random.randint(9, 14), late=3, turns=4, calls=3, changes=6)
         return cls(
             early=AGENTS_MIN,
             late=random.randint(0, 2),
             turns=random.choice((1, 1, 2)),
             calls=2,
-            changes=4,
+            changes=3,
         )
 
 
@@ -196,7 +197,7 @@ class _SimConversation:
 
     async def next(self, results: Sequence[CallResult]) -> Turn:
         self._gate()
-        await wait(self._random, 2)
+        await wait(self._random, 1)
         if self._turns == 0:
             return Turn(answer="done", done=True)
         self._turns -= 1
@@ -206,7 +207,7 @@ class _SimConversation:
     def _call(self) -> Call:
         self._calls += 1
         number = self._random.randint(0, 999)
-        if self._agent.count("/") < 2 and self._random.random() < 0.03:
+        if self._agent.count("/") < 2 and self._random.random() < 0.06:
             wish = {"name": f"c{self._calls}", "prompt": "work"}
             return Call("remit", "spawn_subagent", wish)
         if self._random.random() < 0.12:

@@ -115,7 +115,8 @@ class World:
         async with anyio.create_task_group() as others:
             for server in self.servers.values():
                 others.start_soon(self._serve, server)
-            others.start_soon(changer.run, self.size.changes)
+            for _ in range(2):  # one may take back what the other holds up
+                others.start_soon(changer.run, self.size.changes)
             async with anyio.create_task_group() as agents:
                 for name in self.early:
                     agents.start_soon(self._agent, session, name, 3)
@@ -146,7 +147,7 @@ class World:
         """Answer what is held, late, in any order, now and then wrongly."""
         while True:
             await server.until(lambda: server.held)
-            await wait(self.random, 1)
+            await wait(self.random, 3)
             while server.held and self.random.random() < 0.7:
                 request = server.held.pop(self.random.randrange(len(server.held)))
                 self._answer(server, request)
