@@ -31,12 +31,15 @@ __all__ = ["data_offers", "list_data"]
 _LIMITS: Final = ClientLimits()
 _SAMPLE: Final = "x"
 """What stands for each variable of a template where one URI is needed to decide on."""
+_WIDE_CHARS_MAX: Final = 1_000
+"""Of a URI in other letters than RFC 3986 has: a record writes each in up to twelve bytes."""
 
 
 async def list_data(server: ServerName, client: Client) -> ServerData:
     """Ask a server for its resources, templates and prompts; what it has not declared is empty.
 
-    So is a list that it answers with an error: its tools are not lost by that. Raises McpError for
+    So is a list that it answers with an error: its tools are not lost by that. What no record has
+    room for is left out. Raises McpError for
     a list that has no end or is none, and where the connection ends.
     """
     resources, templates, prompts = (
@@ -62,6 +65,7 @@ async def list_data(server: ServerName, client: Client) -> ServerData:
                     mime_type=item.mime_type,
                 )
                 for item in resources.resources
+                if _has_room(item.uri)
             ),
             *(
                 CatalogResource(
@@ -74,7 +78,7 @@ async def list_data(server: ServerName, client: Client) -> ServerData:
                     is_template=True,
                 )
                 for item in templates.templates
-                if _sample(item.template)
+                if _has_room(item.template) and _sample(item.template)
             ),
         ),
         prompts=tuple(
@@ -134,6 +138,10 @@ def _resource_offers(
             means=_meaning(resource.uri) if template else None,
             sample=_sample(resource.uri) if template else "",
         )
+
+
+def _has_room(uri: str) -> bool:
+    return uri.isascii() or len(uri) <= _WIDE_CHARS_MAX
 
 
 def _meaning(template: str) -> Callable[[str], bool]:

@@ -11,6 +11,7 @@ import pytest
 from mcp_client.testing import ScriptedServer
 from mcp_client.testing.server import ScriptedRequest
 from orchestrator import AuthorityError, Call, Grant
+from orchestrator.audit.record import CHAIN_START, encode
 from orchestrator.authority.snapshot import MATCHED_CHARS_MAX, TEMPLATE_CHARS
 from orchestrator.broker.builtins import list_capabilities
 from orchestrator.broker.reading import READING_TOOLS
@@ -243,7 +244,33 @@ async def test_a_resource_that_is_listed_otherwise_is_dead():
             await view.call(Call.read(FILES, "doc://book/one"))
 
         assert sent(stage, "resources/read") == []
+        (record,) = stage.audit.fields("definition_changed")
     assert caught.value.reason is DenyReason.DEFINITION_CHANGED
+    assert record == {
+        "server": FILES,
+        "tools": [],
+        "data": ["doc://book/one", "doc://elsewhere/x"],
+        "count": 2,
+    }
+
+
+@pytest.mark.parametrize(("length", "calls"), [(1_000, 1), (1_001, 0)])
+async def test_what_is_offered_under_the_widest_name_there_may_be_has_a_record(
+    length: int, calls: int
+):
+    server = library()
+    uri = "doc://book/".ljust(length, "\U0001f600")
+    listed = {"resources": [{"uri": uri, "name": "n"}]}
+    server.on("resources/list", lambda request: request.answer(listed))
+    async with staged('policy p v1 { permit "all" read on any server }', servers=[server]) as stage:
+        view = stage.agent().view
+        for spec in view.resources:
+            if not spec.is_template:
+                await view.call(Call.read(FILES, spec.uri))
+
+        for record in stage.audit.records:
+            encode(0, 0.0, record.kind, record.fields, CHAIN_START)
+        assert [message["uri"] for message in sent(stage, "resources/read")].count(uri) == calls
 
 
 async def test_tools_stay_when_a_list_is_answered_with_an_error():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from mcp_client.testing import ScriptedServer
+from orchestrator.audit.record import CHAIN_START, RECORD_BYTES_MAX, encode
 from orchestrator.broker import AgentView
 from orchestrator.core.errors import DenyReason
 from tests.orchestrator.broker.stage import (
@@ -129,6 +132,22 @@ async def test_a_definition_that_comes_back_must_be_shown_again() -> None:
         await relisted(stage)
 
         assert "read" not in tools(stage.agent().view)
+
+
+async def test_a_record_of_what_changed_names_as_many_as_it_has_room_for() -> None:
+    async with staged() as stage:
+        for number in range(60):
+            stage.files.add_tool(f"{number}" + "\U0001f600" * 198)
+        await relisted(stage)
+        for number in range(60):
+            stage.files.remove_tool(f"{number}" + "\U0001f600" * 198)
+        await relisted(stage)
+
+        (record,) = stage.audit.fields("definition_changed")
+        line, _ = encode(0, 0.0, "definition_changed", record, CHAIN_START)
+    assert record["count"] == 60
+    assert len(cast("list[str]", record["tools"])) == 10
+    assert len(line) < RECORD_BYTES_MAX
 
 
 async def test_listing_again_without_a_change_ends_nothing() -> None:

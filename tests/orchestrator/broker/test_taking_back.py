@@ -291,6 +291,19 @@ async def test_each_act_of_taking_back_is_on_record() -> None:
         assert (record["reason"], record["stopped"]) == ("agent_cancelled", 1)
 
 
+async def test_an_agent_that_is_cancelled_by_whoever_has_it_is_on_record_and_one_that_ends_is_not() -> (
+    None
+):
+    async with staged() as stage:
+        agent, other = stage.agent(), stage.agent("other")
+        agent.cancel()
+        agent.cancel()
+        other.close()
+
+        (record,) = stage.audit.fields("revoked")
+        assert (record["name"], record["reason"]) == ("worker", "agent_cancelled")
+
+
 # ----------------------------------------------------------------------------------- per target
 
 
