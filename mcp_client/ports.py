@@ -215,8 +215,11 @@ class ClientObserver(Protocol):
         """The first byte of a request went out."""
         ...
 
-    def request_answered(self, request_id: int, method: str) -> None:
-        """A response to a request arrived."""
+    def request_answered(self, request_id: int, method: str, error_type: str) -> None:
+        """A response to a request arrived.
+
+        `error_type` is empty for success, `tool_error` for a tool that failed, else a JSON-RPC code.
+        """
         ...
 
     def request_failed(self, request_id: int, method: str, error: Exception) -> None:
@@ -225,6 +228,17 @@ class ClientObserver(Protocol):
 
     def answer_dropped(self, request_id: int) -> None:
         """A response arrived for which nobody waits (any more): it is not delivered."""
+        ...
+
+    def question_received(self, question: int | str, method: str, traceparent: str) -> None:
+        """The server asks something that is worked on; pings and refusals are not told.
+
+        `traceparent` is what it says of its trace: its own word, and any text.
+        """
+        ...
+
+    def question_ended(self, question: int | str, error_type: str) -> None:
+        """What was received has ended: empty for an answer, a JSON-RPC code, or `cancelled`."""
         ...
 
 
@@ -288,13 +302,19 @@ class _Silent:
     def request_sent(self, request_id: int, method: str) -> None:
         pass
 
-    def request_answered(self, request_id: int, method: str) -> None:
+    def request_answered(self, request_id: int, method: str, error_type: str) -> None:
         pass
 
     def request_failed(self, request_id: int, method: str, error: Exception) -> None:
         pass
 
     def answer_dropped(self, request_id: int) -> None:
+        pass
+
+    def question_received(self, question: int | str, method: str, traceparent: str) -> None:
+        pass
+
+    def question_ended(self, question: int | str, error_type: str) -> None:
         pass
 
 

@@ -8,9 +8,10 @@ from typing import Final, Protocol, TypeVar, assert_never
 import anyio
 
 from mcp_client.net.reactor import Reactor
-from mcp_client.ports import Handlers, ServerRequestHandler
+from mcp_client.ports import ClientObserver, Handlers, ServerRequestHandler
 from mcp_client.protocol.declaration import ClientCapabilities
 from mcp_client.protocol.events import RequestId, RequestReceived, Violation
+from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.peer.elicitation import (
     CANCEL,
@@ -59,13 +60,14 @@ class Answering(Protocol):
 class _Task:
     """A request that a handler works on."""
 
-    __slots__ = ("request", "request_id", "scope", "withdrawn")
+    __slots__ = ("over", "request", "request_id", "scope", "withdrawn")
 
     def __init__(self, request_id: RequestId, request: ServerRequest) -> None:
         self.request_id = request_id
         self.request = request
         self.scope: anyio.CancelScope | None = None
         self.withdrawn = False
+        self.over = False
 
     def withdraw(self) -> None:
         self.withdrawn = True
@@ -89,6 +91,7 @@ class PeerDesk:
         limits: ClientLimits,
         server: str,
         answer: Answering,
+        observer: ClientObserver,
     ) -> None:
         self.roots = check_roots(handlers.roots or (), limits)
         self.spawn: Spawn | None = None
@@ -97,9 +100,12 @@ class PeerDesk:
         self._limits = limits
         self._server = server
         self._answer = answer
+        self._observer = observer
         self._declared = ClientCapabilities()
         self._tasks: dict[RequestId, _Task] = {}
         self._rate = RateWindow(limits.handled_requests_max, limits.handled_seconds)
+        # what is answered in a step could be asked without an end, and told of without one
+        self._told = RateWindow(limits.handled_requests_max, limits.handled_seconds)
         self._visits: dict[str, None] = {}
 
     @property
@@ -117,11 +123,16 @@ class PeerDesk:
             case Ping():
                 self._answer(event.request_id, {})
             case RootsRequest():
+                told = self._told.take(self._reactor.now())
+                if told:
+                    self._observer.question_received(*_question(event))
                 self._answer(event.request_id, roots_result(self.roots))
+                if told:
+                    self._observer.question_ended(event.request_id, "")
             case Refusal():
                 self._answer(event.request_id, read)
             case SamplingRequest() | FormElicitation() | UrlElicitation():
-                self._hand_on(event.request_id, read)
+                self._hand_on(event, read)
             case _:
                 assert_never(read)
         return None
@@ -164,7 +175,7 @@ class PeerDesk:
         if isinstance(request_id, int | str) and not isinstance(request_id, bool):
             task = self._tasks.pop(request_id, None)
             if task is not None:
-                task.withdraw()
+                self._withdraw(task)
 
     def expect_visits(self, elicitations: tuple[UrlElicitation, ...]) -> None:
         """Take note of visits whose end the server may tell."""
@@ -186,9 +197,14 @@ class PeerDesk:
         """Cancel every handler. Nothing is answered any more."""
         tasks, self._tasks = self._tasks, {}
         for task in tasks.values():
-            task.withdraw()
+            self._withdraw(task)
 
-    def _hand_on(self, request_id: RequestId, request: ServerRequest) -> None:
+    def _withdraw(self, task: _Task) -> None:
+        task.withdraw()
+        self._tell_end(task, "cancelled")
+
+    def _hand_on(self, event: RequestReceived, request: ServerRequest) -> None:
+        request_id = event.request_id
         if self.spawn is None:
             self._answer(request_id, _UNKNOWN)
         elif len(self._tasks) >= self._limits.handlers_running_max or not self._rate.take(
@@ -197,6 +213,7 @@ class PeerDesk:
             self._answer(request_id, _TOO_MANY)
         else:
             task = self._tasks[request_id] = _Task(request_id, request)
+            self._observer.question_received(*_question(event))
 
             async def run() -> None:
                 await self._run(task)
@@ -214,12 +231,13 @@ class PeerDesk:
                     task.request, with_tools=self._declared.sampling_tools
                 )
             if not task.withdrawn:
-                self._answer(task.request_id, outcome)
+                self._settle(task, outcome)
         except Exception as error:  # noqa: BLE001  # a handler's fault ends its own request
             self._failed(task, error)
         finally:
             if self._tasks.get(task.request_id) is task:
                 del self._tasks[task.request_id]
+            self._tell_end(task, "cancelled")  # unless it has ended otherwise
 
     async def _outcome(self, request: ServerRequest, *, with_tools: bool) -> Outcome:
         match request:
@@ -245,7 +263,17 @@ class PeerDesk:
         if self._handlers.on_error is not None:
             self._reactor.soon(self._handlers.on_error, task.request, error)
         if not task.withdrawn:
-            self._answer(task.request_id, _FAILED)
+            self._settle(task, _FAILED)
+
+    def _settle(self, task: _Task, outcome: Outcome) -> None:
+        self._answer(task.request_id, outcome)
+        error_type = str(outcome.code) if isinstance(outcome, Refusal) else ""
+        self._tell_end(task, error_type)
+
+    def _tell_end(self, task: _Task, error_type: str) -> None:
+        if not task.over:
+            task.over = True
+            self._observer.question_ended(task.request_id, error_type)
 
 
 async def _handle(
@@ -254,6 +282,12 @@ async def _handle(
     if handler is None:
         raise LookupError("a request was let through that nobody handles")
     return await handler(request)
+
+
+def _question(event: RequestReceived) -> tuple[RequestId, str, str]:
+    """Return what is told of a question: never what it is about."""
+    said = (as_object(event.params.get("_meta")) or {}).get("traceparent")
+    return event.request_id, event.method, said if isinstance(said, str) else ""
 
 
 def _late(request: ServerRequest) -> Outcome:

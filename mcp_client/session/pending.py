@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from mcp_client.net.reactor import Reactor, Waiter
 from mcp_client.ports import ClientObserver
@@ -151,14 +151,21 @@ class PendingRequest:
         self.delivery = Delivery.ANSWERED
         self._result = result
         self._end()
-        self._session.observer.request_answered(self.id, self.method)
+        failed = (
+            self.method == "tools/call"
+            and isinstance(result, dict)
+            and cast("dict[str, object]", result).get("isError") is True
+        )
+        self._session.observer.request_answered(
+            self.id, self.method, "tool_error" if failed else ""
+        )
 
     def reject(self, error: PeerError) -> None:
         """End the request with the server's error, in this step. For the session."""
         self.delivery = Delivery.ANSWERED
         self._error = error
         self._end()
-        self._session.observer.request_answered(self.id, self.method)
+        self._session.observer.request_answered(self.id, self.method, str(error.code))
 
     async def wait_drained(self) -> None:
         """Wait until no more byte of the frame will leave."""

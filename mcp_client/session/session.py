@@ -26,6 +26,7 @@ from mcp_client.protocol.events import (
 )
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogLevel
+from mcp_client.protocol.meta import trace_member
 from mcp_client.protocol.modern.subscriptions import (
     SubscriptionFilter,
 )
@@ -56,7 +57,8 @@ class ClientSession:
 
     `on_lost` is called once the connection is over and every request has ended. What the server
     tells unasked goes to `bulletin`, what it asks to `desk`. `renewal` begins anew with one that
-    has forgotten the session. Where requests say so, it may log from `log_level` on.
+    has forgotten the session. Where requests say so, it may log from `log_level` on. `traceparent`
+    returns what a request says of the trace it belongs to, if anything (W3C Trace Context, MCP SEP-414).
 
     It is the transport's `FrameSink`: a frame is decoded and its caller woken in the same step.
     What a server does wrong is counted in `violations` and ends at most the request concerned.
@@ -89,13 +91,11 @@ class ClientSession:
         dialect: Dialect | None = None,
         configuration: object = None,
     ) -> None:
-        self.reactor = reactor
-        self.observer = observer
-        self.guard = guard
+        self.reactor, self.observer, self.guard = reactor, observer, guard
         self.log_level: LogLevel | None = None
+        self.traceparent: Callable[[], str] | None = None
         self.on_lost: Callable[[], object] | None = None
-        self.limits = limits or ClientLimits()
-        self.server = server
+        self.limits, self.server = limits or ClientLimits(), server
         self.dialect = dialect or Dialect()
         self.bounds = self.dialect.bounds
         self.mirror = Mirror(self.limits)
@@ -105,11 +105,17 @@ class ClientSession:
             self.limits, server=server, frame=self._frame_answer, send=self._send_answer
         )
         self.desk = PeerDesk(
-            handlers, reactor=reactor, limits=self.limits, server=server, answer=self._answers.give
+            handlers,
+            reactor=reactor,
+            limits=self.limits,
+            server=server,
+            answer=self._answers.give,
+            observer=observer,
         )
         self._transport = transport
         self.cancel_guard = guard if cancel_guard is None else cancel_guard
         self._entries: dict[int, PendingRequest] = {}
+        self._lost: Exception | None = None
         self._progressing = ProgressBook(self.limits)
         self._tally = Tally(self.limits, server=server)
         self._receiver = Receiver(
@@ -119,7 +125,6 @@ class ClientSession:
             self._tally,
             is_full=lambda: self._answers.full,
         )
-        self._lost: Exception | None = None
         self._deadlines = Deadlines(reactor, self._entries, self._expire)
         self.handshake = Handshake(
             self, transport, guard=guard, declares=handlers.capabilities, dialect=self.dialect
@@ -205,15 +210,16 @@ class ClientSession:
                 server=self.server,
                 stage="send",
             )
-        if seconds is None:
-            seconds = self.limits.request_seconds_max
-        elif not 0 < seconds < math.inf:  # false for NaN as well
+        seconds = self.limits.request_seconds_max if seconds is None else seconds
+        if not 0 < seconds < math.inf:  # false for NaN as well
             raise LocalProtocolError(
                 "a deadline is a positive, finite number of seconds",
                 server=self.server,
                 stage="send",
             )
         connection, with_progress = self.connection, on_progress is not None
+        trace = b"" if self.traceparent is None else trace_member(self.traceparent())
+        name, headers = "", ()
         if isinstance(connection, ModernConnection):
             request = connection.frame_request(
                 method,
@@ -221,11 +227,13 @@ class ClientSession:
                 with_progress=with_progress,
                 declares=declares,
                 log_level=self.log_level,
+                trace=trace,
             )
             name, headers = self.mirror.describe(method, params)
         else:
-            request = connection.frame_request(method, params, with_progress=with_progress)
-            name, headers = "", ()
+            request = connection.frame_request(
+                method, params, with_progress=with_progress, trace=trace
+            )
         pending = self.dispatch(
             request, method, guard=guard, seconds=seconds, name=name, headers=headers
         )

@@ -39,6 +39,10 @@ class EventRecorder:
     events: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     errors: list[Exception] = field(default_factory=list[Exception])
     flushes: int = 0
+    questions: list[tuple[int | str, str, str]] = field(
+        default_factory=list[tuple[int | str, str, str]]
+    )
+    outcomes: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def flushing(self) -> None:
         """Count a flush."""
@@ -48,9 +52,10 @@ class EventRecorder:
         """Note it."""
         self.events.append(("request_sent", request_id))
 
-    def request_answered(self, request_id: int, method: str) -> None:
+    def request_answered(self, request_id: int, method: str, error_type: str) -> None:
         """Note it."""
         self.events.append(("request_answered", request_id))
+        self.outcomes.append((method, error_type))
 
     def request_failed(self, request_id: int, method: str, error: Exception) -> None:
         """Note it, and the error."""
@@ -60,3 +65,11 @@ class EventRecorder:
     def answer_dropped(self, request_id: int) -> None:
         """Note it."""
         self.events.append(("answer_dropped", request_id))
+
+    def question_received(self, question: int | str, method: str, traceparent: str) -> None:
+        """Note it, and what it says of its trace."""
+        self.questions.append((question, method, traceparent))
+
+    def question_ended(self, question: int | str, error_type: str) -> None:
+        """Note it."""
+        self.questions.append((question, "ended", error_type))

@@ -119,15 +119,20 @@ class Exchange:
         self._check(response)
         self._messages.append(response)
         self._asked = tuple(self._understood(part) for part in response.tool_calls)
-        usage = self._usage(response)
+        usage, model = self._usage(response), response.model_name or ""
+        finish = response.finish_reason or ""
         if not self._asked:
-            return Turn(answer=response.text, done=True, open=True, usage=usage)
+            return Turn(
+                answer=response.text, done=True, open=True, usage=usage, model=model, finish=finish
+            )
         calls = tuple(asked.call for asked in self._asked if asked.call is not None)
         return Turn(
             calls=calls,
             malformed=len(self._asked) - len(calls),
             answer=response.text,
             usage=usage,
+            model=model,
+            finish=finish,
         )
 
     def _show_tools(self) -> None:

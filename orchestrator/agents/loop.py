@@ -51,6 +51,7 @@ from orchestrator.core.errors import AuthorityError, DenyReason, RemitError
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.core.ports import AuditSink, Clock, Telemetry
+from orchestrator.telemetry import names
 
 __all__ = ["Tether", "run_agent"]
 
@@ -189,7 +190,9 @@ class _Run:
         self.audit.append("agent_started", {"agent": agent, "model": name})
         end = _INTERRUPTED
         try:
-            with self.telemetry.agent(agent, self.model.name) as span:
+            with self.telemetry.agent(
+                agent, self.model.name, self.model.provider, stays=self.task.stays
+            ) as span:
                 until = anyio.current_time() + _seconds(self.meter)
                 # one scope for all that can end it: each costs an agent that waits half a kilobyte
                 with anyio.CancelScope(deadline=until) as scope:
@@ -197,6 +200,8 @@ class _Run:
                     end = await self.converse()
                 if scope.cancelled_caught and self._timed_out(scope, until):
                     end = self._out_of_time()
+                for resource, left in self.meter.left_by_name(self.clock.now()).items():
+                    span.set(names.BUDGET_LEFT.format(resource), left)
                 if end.error is not None:
                     span.fail(end.error.code)
         finally:
@@ -345,8 +350,12 @@ class _Run:
         with self.telemetry.chat(self.model.name, self.model.provider) as span:
 
             def count(turn: Turn) -> None:
-                span.set("gen_ai.usage.input_tokens", turn.usage.input_tokens)
-                span.set("gen_ai.usage.output_tokens", turn.usage.output_tokens)
+                span.set(names.INPUT_TOKENS, turn.usage.input_tokens)
+                span.set(names.OUTPUT_TOKENS, turn.usage.output_tokens)
+                if turn.model:
+                    span.set(names.RESPONSE_MODEL, turn.model)
+                if turn.finish:
+                    span.set(names.FINISH_REASONS, (turn.finish,))
 
             try:
                 yield count

@@ -78,7 +78,8 @@ class Turn:
 
     `malformed` counts calls that could not be understood; the model is told of them in its next
     turn. `answer` without `done` is what it said beside its calls. `open` tells of an answer that
-    the exchange can go on after: the model may be told what is wrong with it.
+    the exchange can go on after: the model may be told what is wrong with it. `model` and `finish`
+    are what the provider says of who answered, and why it ended: for telemetry, and untrusted.
     """
 
     calls: tuple[Call, ...] = ()
@@ -88,6 +89,8 @@ class Turn:
     done: bool = False
     open: bool = False
     usage: Usage = Usage()
+    model: str = ""
+    finish: str = ""
 
 
 def unheard(_: str) -> None:
@@ -109,7 +112,7 @@ class AgentTask:
     `history` are its earlier tasks, the oldest first. `mail` returns the messages that came since
     it was asked last; a model asks before each turn. `returns` is the JSON Schema of the answer,
     where there is one. `shelf` keeps what of results is too long for a request, where the agent may
-    read on by `read_result`. `said` is told each piece of a model's text as it arrives, by a model that can;
+    read on by `read_result`. `stays` tells of an agent that has other tasks after this. `said` is told each piece of a model's text as it arrives, by a model that can;
     it does not raise or wait.
     """
 
@@ -120,6 +123,7 @@ class AgentTask:
     mail: Callable[[], Sequence[Message]] = no_mail
     returns: Mapping[str, object] | None = None
     shelf: Shelf | None = None
+    stays: bool = False
     said: Callable[[str], None] = unheard
 
 

@@ -51,7 +51,7 @@ class Asking:
         answer: bool | None = None
         self._ledger.depart(flight)
         try:
-            with scope:
+            with scope, self._ports.telemetry.waiting():
                 answer = await self._ports.approver.approve(request)
         finally:
             self._ledger.arrive(flight)

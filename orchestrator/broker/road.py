@@ -22,6 +22,7 @@ from orchestrator.broker.flights import CallFlight, Draining, Seen
 from orchestrator.broker.ports import BrokerPorts
 from orchestrator.broker.renewing import TURNED_AWAY, Renewing, TurnedAwayError, something_due
 from orchestrator.broker.rounds import MoreInputError, answer_round, read_round
+from orchestrator.broker.tracing import tell_decision, tell_refusal
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wire import Link
 from orchestrator.broker.wish import Wish, unknown
@@ -32,7 +33,7 @@ from orchestrator.core.errors import AuthorityError, CallFailedError, Delivery, 
 from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import CallOutcome
-from orchestrator.core.ports import Span
+from orchestrator.telemetry.null import NO_TELEMETRY
 from policies import Decision, Effect, PolicySet
 
 __all__ = ["Broker"]
@@ -63,6 +64,7 @@ class Broker:
         self._asking = Asking(ledger=ledger, ports=ports)
         self._audit = ports.audit
         self._telemetry = ports.telemetry
+        self._traced = ports.telemetry is not NO_TELEMETRY
         self._now = ports.clock.now
         self._new_id = ports.ids.new
         self._digest_arguments = ports.digest_arguments
@@ -115,7 +117,9 @@ class Broker:
                     raise _nothing_there(wish)
                 content = await self._go(wish, snapshot, capability)
             except AuthorityError as error:
-                self._refused(wish, error, span)
+                if self._traced:
+                    tell_refusal(span, error)
+                self._refused(wish, error)
                 raise
             except CallFailedError as error:
                 span.fail(error.code)
@@ -127,6 +131,9 @@ class Broker:
                 outcome = CallOutcome.LOST if error.peer_code is None else CallOutcome.FAILED
                 self._ended(wish, outcome.value, error.delivery.value)
                 raise
+            finally:
+                if self._traced:
+                    tell_decision(span, snapshot, wish.decision)
             if content.is_error:
                 span.fail("tool_error")
             self._ended(wish, _FAILED if content.is_error else _OK, _ANSWERED)
@@ -296,8 +303,7 @@ class Broker:
         link.observer.expect(pending.id, wish.id, wish.ref.name)
         return flight
 
-    def _refused(self, wish: Wish, error: AuthorityError, span: Span) -> None:
-        span.fail(error.reason.value)
+    def _refused(self, wish: Wish, error: AuthorityError) -> None:
         self._audit.append(
             "refused",
             {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mcp_client.ports import SendGuard
@@ -11,7 +11,7 @@ from mcp_client.session import ClientSession
 from orchestrator.authority.ledger import Cell
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId, ServerName
-from orchestrator.core.ports import AuditSink, Telemetry
+from orchestrator.core.ports import AuditSink, Peer, Telemetry
 from orchestrator.telemetry.null import NO_TELEMETRY
 
 __all__ = ["Link", "WireObserver"]
@@ -32,13 +32,18 @@ class WireObserver:
     recorded in the step in which it happens, before anybody has the answer.
     """
 
-    def __init__(self, *, server: ServerName, audit: AuditSink, telemetry: Telemetry) -> None:
-        self._server = server
+    def __init__(self, *, peer: Peer, audit: AuditSink, telemetry: Telemetry) -> None:
+        self.peer = peer
+        self._server = peer.server
         self._audit = audit
         self._telemetry = telemetry
         self._traced = telemetry is not NO_TELEMETRY
         self._calls: dict[int, tuple[CallId, str]] = {}
         self._dropped = 0
+
+    def agreed(self, version: str) -> None:
+        """Note which version is spoken from now on."""
+        self.peer = replace(self.peer, version=version)
 
     def expect(self, request_id: int, call: CallId, target: str) -> None:
         """Note whose call a request is, until `forget`."""
@@ -64,20 +69,28 @@ class WireObserver:
         call, target = self._calls.get(request_id, _NOBODYS)
         self._audit.append("sent", {"call": call or "", "server": self._server, "method": method})
         if self._traced:
-            self._telemetry.request_started(self._server, request_id, method, target, call)
+            self._telemetry.request_started(self.peer, request_id, method, target, call)
 
-    def request_answered(self, request_id: int, method: str) -> None:
+    def request_answered(self, request_id: int, method: str, error_type: str) -> None:
         """Record that the server has answered, with a result or an error, and close the client span."""
         call, _ = self._calls.get(request_id, _NOBODYS)
         self._audit.append(
             "answered", {"call": call or "", "server": self._server, "method": method}
         )
         if self._traced:
-            self._telemetry.request_ended(self._server, request_id, "")
+            self._telemetry.request_ended(self.peer, request_id, error_type)
 
     def request_failed(self, request_id: int, method: str, error: Exception) -> None:
         """Close the client span as a failure, by our own name for it."""
-        self._telemetry.request_ended(self._server, request_id, type(error).__name__)
+        self._telemetry.request_ended(self.peer, request_id, type(error).__name__)
+
+    def question_received(self, question: int | str, method: str, traceparent: str) -> None:
+        """Open the server span of what the server asks."""
+        self._telemetry.question_started(self.peer, question, method, traceparent)
+
+    def question_ended(self, question: int | str, error_type: str) -> None:
+        """Close it."""
+        self._telemetry.question_ended(self.peer, question, error_type)
 
     def answer_dropped(self, request_id: int) -> None:
         """Record an answer that came too late: it is not delivered (I18).

@@ -26,6 +26,7 @@ def acp(given: Given) -> None:
     import anyio
 
     from mcp_client.transports.stdio import harden_process
+    from orchestrator.cli.exporting import exported_telemetry
     from orchestrator.sessions.conversations import Conversations
     from orchestrator.sessions.state import StatePaths
     from orchestrator.surfaces.acp.limits import AcpLimits
@@ -47,7 +48,8 @@ def acp(given: Given) -> None:
     limits = AcpLimits()
     kept = Conversations(paths.conversations, kept_max=limits.sessions_kept_max)
     try:
-        with private_stdout() as writes:
+        with exported_telemetry() as telemetry, private_stdout() as writes:
+            request = replace(request, telemetry=telemetry)
             place = place_for(
                 request, paths, kept, environ=os.environ, home=Path.home(), version=_version()
             )

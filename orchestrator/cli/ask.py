@@ -62,6 +62,7 @@ def ask(
 
     from mcp_client.transports.stdio import harden_process
     from orchestrator.agents.budget import Budget
+    from orchestrator.cli.exporting import exported_telemetry
     from orchestrator.cli.running import EXIT_CODES
     from orchestrator.surfaces.reply import reply_object
 
@@ -69,7 +70,9 @@ def ask(
     text = _question(question)
     budget = Budget(usd=max_usd, calls=max_calls, seconds=timeout)
     request = replace(given.request(), budget=budget)
-    reply = anyio.run(_ask, text, request, quiet or as_json, inbox)
+    with exported_telemetry() as telemetry:
+        request = replace(request, telemetry=telemetry)
+        reply = anyio.run(_ask, text, request, quiet or as_json, inbox)
     if as_json:
         print_json(reply_object(reply))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,13 +61,16 @@ def gateway(
 
     from mcp_client.transports.stdio import harden_process
     from orchestrator.agents.budget import Budget
+    from orchestrator.cli.exporting import exported_telemetry
 
     harden_process()
     # what libraries log may quote servers and addresses; what matters is in the audit log
     logging.disable(logging.CRITICAL)
     budget = Budget(calls=max_calls, seconds=timeout)
     try:
-        anyio.run(_open, agent, given.request(), budget, port, as_json)
+        with exported_telemetry() as telemetry:
+            request = replace(given.request(), telemetry=telemetry)
+            anyio.run(_open, agent, request, budget, port, as_json)
     finally:
         logging.disable(logging.NOTSET)
 

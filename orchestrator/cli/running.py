@@ -24,6 +24,7 @@ from orchestrator.audit.key import digest_arguments, load_or_create_key
 from orchestrator.audit.log import AuditLog
 from orchestrator.audit.memory import MemoryAudit
 from orchestrator.audit.signing import Signer
+from orchestrator.cli.exporting import exported_telemetry
 from orchestrator.cli.options import inbox_hint, print_json, print_text
 from orchestrator.cli.resuming import TakenUp, about, gate_asker
 from orchestrator.core.errors import ExitCode, RemitError
@@ -52,7 +53,6 @@ from orchestrator.surfaces.consent import TerminalApprover
 from orchestrator.surfaces.login import LoopbackStep, browser_opener
 from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
 from orchestrator.surfaces.summary import RunSummary, summary_object, summary_text
-from orchestrator.telemetry.setup import configure_from_environment
 
 __all__ = ["EXIT_CODES", "Job", "Output", "carry_out"]
 
@@ -238,57 +238,54 @@ def _pipeline_run(
     job: Job, pipeline: Pipeline, paths: StatePaths, run: RunId, audit: AuditSink
 ) -> Generator[tuple[PipelineRun, _Watched]]:
     clock, limits = SystemClock(), OrchestratorLimits()
-    telemetry = configure_from_environment(os.environ, clock=clock, run=run)
-    if telemetry.notice:
-        print_text(telemetry.notice, to_stderr=True)
     quiet = job.quiet or job.dry_run or job.output is Output.JSON_LINES
     steps = [agent.name for agent in pipeline.spec.agents]
     style = style_for(sys.stderr, quiet=quiet, environ=os.environ)
-    try:
-        with open_progress(sys.stderr, style, now=clock.now, steps=steps) as progress:
-            watched = _Watched(job, progress)
-            watch = Watch(clock.now, watched.emit)
-            person = TerminalApprover(
-                answers=sys.stdin,
-                questions=sys.stderr,
-                pause=progress.paused,
-                now=clock.now,
-                keep=lambda text: keep_shown(paths.shown, text),
-                open_url=browser_opener(),
-            )
-            ports = SessionPorts(
-                clock=clock,
-                ids=RandomIds(),
-                approver=person,
-                person=person,
-                audit=audit,
-                telemetry=telemetry.telemetry,
-                emit=watch.hear,
-                always=AlwaysFile(paths, job.project),
-                digest_arguments=partial(digest_arguments, key=load_or_create_key(paths.audit_key)),
-            )
-            browser = _person_at_browser(progress) if person.interactive else None
-            store = ApprovalStore(paths.approvals)
+    with (
+        exported_telemetry() as telemetry,
+        open_progress(sys.stderr, style, now=clock.now, steps=steps) as progress,
+    ):
+        watched = _Watched(job, progress)
+        watch = Watch(clock.now, watched.emit)
+        person = TerminalApprover(
+            answers=sys.stdin,
+            questions=sys.stderr,
+            pause=progress.paused,
+            now=clock.now,
+            keep=lambda text: keep_shown(paths.shown, text),
+            open_url=browser_opener(),
+        )
+        ports = SessionPorts(
+            clock=clock,
+            ids=RandomIds(),
+            approver=person,
+            person=person,
+            audit=audit,
+            telemetry=telemetry(clock, run),
+            emit=watch.hear,
+            always=AlwaysFile(paths, job.project),
+            digest_arguments=partial(digest_arguments, key=load_or_create_key(paths.audit_key)),
+        )
+        browser = _person_at_browser(progress) if person.interactive else None
+        store = ApprovalStore(paths.approvals)
 
-            yield (
-                PipelineRun(
-                    run=run,
-                    pipeline=pipeline,
-                    ports=ports,
-                    store=store,
-                    book=store.book(job.project, job.approve),
-                    pins=PinKeeper(paths.pins, limits=limits),
-                    confirm=person.confirm_items if person.interactive else None,
-                    ask_gate=gate_asker(person) if person.interactive else None,
-                    limits=limits,
-                    attach=_Doorway(job, paths.run(run).folder, watch, ports).open,
-                    on_pinned=partial(_tell_pinned, progress, style),
-                    logins=login_ports(paths, pipeline.servers, browser),
-                ),
-                watched,
-            )
-    finally:
-        telemetry.shutdown()
+        yield (
+            PipelineRun(
+                run=run,
+                pipeline=pipeline,
+                ports=ports,
+                store=store,
+                book=store.book(job.project, job.approve),
+                pins=PinKeeper(paths.pins, limits=limits),
+                confirm=person.confirm_items if person.interactive else None,
+                ask_gate=gate_asker(person) if person.interactive else None,
+                limits=limits,
+                attach=_Doorway(job, paths.run(run).folder, watch, ports).open,
+                on_pinned=partial(_tell_pinned, progress, style),
+                logins=login_ports(paths, pipeline.servers, browser),
+            ),
+            watched,
+        )
 
 
 def _tell_pinned(progress: Progress, style: ProgressStyle, pinned: Pinned) -> None:

@@ -40,6 +40,7 @@ def shell(
     import anyio
 
     from mcp_client.transports.stdio import harden_process
+    from orchestrator.cli.exporting import exported_telemetry
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError(
@@ -49,7 +50,8 @@ def shell(
         )
     harden_process()
     request = replace(given.request(), leave_out=True, record=name)
-    anyio.run(_talk, request)
+    with exported_telemetry() as telemetry:
+        anyio.run(_talk, replace(request, telemetry=telemetry))
     context.exit(ExitCode.OK.value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,7 +10,7 @@ from typing import Protocol
 from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.ids import AgentId, CallId
 
-__all__ = ["ApprovalRequest", "Approver", "AuditSink", "Clock", "Span", "Telemetry"]
+__all__ = ["ApprovalRequest", "Approver", "AuditSink", "Clock", "Peer", "Span", "Telemetry"]
 
 
 class Clock(Protocol):
@@ -61,10 +61,29 @@ class Approver(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """The far end of one connection, as a trace tells of it. No path, no query, no credential.
+
+    Attributes:
+        server: the host's label.
+        transport: `pipe` or `tcp`; empty where that is not known.
+        address: the host of a server that is reached over the network.
+        port: its port; 0 for none.
+        version: the protocol version that was agreed on; empty before that.
+    """
+
+    server: str
+    transport: str = ""
+    address: str = ""
+    port: int = 0
+    version: str = ""
+
+
 class Span(Protocol):
     """One piece of work in a trace."""
 
-    def set(self, name: str, value: str | float) -> None:
+    def set(self, name: str, value: str | float | Sequence[str]) -> None:
         """Set one attribute, true and false included. Never content, arguments or a server's text."""
         ...
 
@@ -80,8 +99,10 @@ class Telemetry(Protocol):
         """Open `invoke_workflow {name}`."""
         ...
 
-    def agent(self, agent: AgentId, model: str) -> AbstractContextManager[Span]:
-        """Open `invoke_agent {agent}`."""
+    def agent(
+        self, agent: AgentId, model: str, provider: str, *, stays: bool
+    ) -> AbstractContextManager[Span]:
+        """Open `invoke_agent {agent}`. One that stays outlives whoever made it: it is linked to them."""
         ...
 
     def tool(
@@ -94,8 +115,27 @@ class Telemetry(Protocol):
         """Open `chat {model}`: one request to a model."""
         ...
 
+    def waiting(self) -> AbstractContextManager[object]:
+        """Count one approval that a person is waited for, as long as it is entered."""
+        ...
+
+    def connecting(self, peer: Peer) -> AbstractContextManager[object]:
+        """Open `connect {server}`: the handshake, and what is listed first."""
+        ...
+
+    def connected(self, peer: Peer) -> AbstractContextManager[object]:
+        """Take the time that a connection stands, as long as it is entered."""
+        ...
+
+    def traceparent(self) -> str:
+        """Return what a request of the present step says of the trace it belongs to; empty: nothing.
+
+        W3C Trace Context, `traceparent`. Never baggage: it could carry a user's data to a server.
+        """
+        ...
+
     def request_started(
-        self, server: str, request_id: int, method: str, target: str, call: CallId | None
+        self, peer: Peer, request_id: int, method: str, target: str, call: CallId | None
     ) -> None:
         """Open the client span of an MCP request: its first byte went out.
 
@@ -105,6 +145,16 @@ class Telemetry(Protocol):
         """
         ...
 
-    def request_ended(self, server: str, request_id: int, error_type: str) -> None:
-        """Close the client span; an empty `error_type` is success."""
+    def request_ended(self, peer: Peer, request_id: int, error_type: str) -> None:
+        """Close the client span; an empty `error_type` is success, a number a JSON-RPC code."""
+        ...
+
+    def question_started(
+        self, peer: Peer, question: int | str, method: str, traceparent: str
+    ) -> None:
+        """Open the server span of what a server asks; `traceparent` is its own word, so untrusted."""
+        ...
+
+    def question_ended(self, peer: Peer, question: int | str, error_type: str) -> None:
+        """Close the server span; an empty `error_type` is success, a number a JSON-RPC code."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, TypeVar, cast, overload
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -126,6 +126,9 @@ class Subagent:
     view while it works, to keep what it is answered; it widens nothing, since each call that it
     passes on takes the whole road. `standing` is what it carries and has used.
     """
+
+    stays: ClassVar[bool] = False
+    """Whether it has one task after the other, for as long as nobody ends it."""
 
     plan: AgentPlan
     table: CapabilityTable | None
@@ -265,6 +268,7 @@ class Subagent:
                 history=history,
                 mail=mail.take,
                 shelf=self.shelf if _may_read_on(self.table) else None,
+                stays=self.stays,
             ),
             meter.budget,
             clock=home.ports.clock,

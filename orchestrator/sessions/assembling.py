@@ -25,7 +25,7 @@ from orchestrator.sessions.policing import check_policy
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
 from orchestrator.sessions.records import AgentRecords, MemoryRecords, SqliteRecords
 from orchestrator.sessions.state import StatePaths
-from orchestrator.telemetry.setup import installed_telemetry
+from orchestrator.telemetry.setup import TelemetryMaker, installed_telemetry
 
 __all__ = [
     "Asking",
@@ -112,6 +112,7 @@ def session_ports(
     on_event: Callable[[AgentEvent], None] | None,
     person: Person = NOBODY,
     modes: frozenset[ElicitationMode] = ALL_MODES,
+    telemetry: TelemetryMaker = installed_telemetry,
 ) -> SessionPorts:
     """Return what a session works with; without an approver nobody is asked."""
     return SessionPorts(
@@ -121,7 +122,7 @@ def session_ports(
         person=person,
         modes=modes,
         audit=log,
-        telemetry=installed_telemetry(clock, run),
+        telemetry=telemetry(clock, run),
         emit=on_event or _unheard,
         digest_arguments=digest,
     )

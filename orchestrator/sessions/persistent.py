@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeVar, cast, overload
+from typing import Any, ClassVar, Final, TypeVar, cast, overload
 
 import anyio.lowlevel
 
@@ -55,6 +55,8 @@ class PersistentSubagent(Subagent):
     Tasks are done one after the other, in the order in which they came. What it has answered before
     is told to its model with the next task. `incarnation` counts how often it was made.
     """
+
+    stays: ClassVar[bool] = True
 
     records: AgentRecords
     incarnation: int

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 from mcp_client.client import HttpKind, HttpSpec
 from mcp_client.protocol.errors import LocalProtocolError
 from orchestrator.core.documents import Table
 from orchestrator.core.ids import ServerName
+from orchestrator.core.ports import Peer
 from orchestrator.sessions.entries import ServerEntry, ServerTransport
 
-__all__ = ["HEADERS_MAX", "RemoteTexts", "fault_of", "http_spec", "read_remote"]
+__all__ = ["HEADERS_MAX", "RemoteTexts", "fault_of", "http_spec", "peer_of", "read_remote"]
 
 HEADERS_MAX: Final = 100
 """Headers of one entry: common servers take no more."""
@@ -72,3 +74,15 @@ def http_spec(entry: ServerEntry) -> HttpSpec:
     else:
         kind = HttpKind.AUTO
     return HttpSpec(name=entry.name, url=entry.url, headers=entry.headers, kind=kind)
+
+
+def peer_of(entry: ServerEntry) -> Peer:
+    """Return what a trace may know of where a server is: its host and port, and nothing else of a URL."""
+    if entry.transport is ServerTransport.STDIO:
+        return Peer(server=entry.name, transport="pipe")
+    try:
+        parts = urlsplit(entry.url)
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+    except ValueError:
+        return Peer(server=entry.name, transport="tcp")
+    return Peer(server=entry.name, transport="tcp", address=parts.hostname or "", port=port)

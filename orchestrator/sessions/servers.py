@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
@@ -42,7 +42,8 @@ from orchestrator.sessions.inquiries import Inquiries
 from orchestrator.sessions.logins import ServerLogin
 from orchestrator.sessions.offered_data import list_data
 from orchestrator.sessions.ports import SessionPorts
-from orchestrator.sessions.remote import http_spec
+from orchestrator.sessions.remote import http_spec, peer_of
+from orchestrator.telemetry.null import NO_TELEMETRY
 
 __all__ = [
     "CHANGED_NAMES_MAX",
@@ -145,7 +146,7 @@ class ServerConnection:
         `after` had the label before: two processes of one entry would meet in its files.
         """
         observer = WireObserver(
-            server=self.name, audit=self.ports.audit, telemetry=self.ports.telemetry
+            peer=peer_of(self.entry), audit=self.ports.audit, telemetry=self.ports.telemetry
         )
         guard = SessionGuard(session=self.session_cell, server=self.cell)
         cancel = CancelGuard(session=self.session_cell, server=self.cell)
@@ -169,29 +170,40 @@ class ServerConnection:
         if self.entry.command_line is not None:
             # As late as can be: somebody may have changed them while a person looked at them.
             await anyio.to_thread.run_sync(refuse_changed, self.entry)
-        async with self._reached(observer, guard, cancel) as client:
-            link = Link(
-                server=self.name,
-                session=client.session,
-                cell=self.cell,
-                observer=observer,
-                cancel_guard=cancel,
-                seconds=self.seconds,
-                abort=self.abort,
-                kill=self.kill,
-                is_fresh=partial(self._is_fresh, client),
-                catch_up=partial(self._catch_up, client),
-            )
-            self.protocol_version = client.protocol_version
-            self.take_listing(await self._list(client))
-            self.state = ServerState.CONNECTED
-            self._record("server_connected", tools=len(self.definitions))
-            self.broker.attach(link)
-            self.ready.set()
-            try:
+        with ExitStack() as opening:
+            opening.enter_context(self.ports.telemetry.connecting(observer.peer))
+            async with self._reached(observer, guard, cancel) as client:
+                observer.agreed(client.protocol_version)
+                self.protocol_version = client.protocol_version
+                if self.ports.telemetry is not NO_TELEMETRY:
+                    client.session.traceparent = self.ports.telemetry.traceparent
+                self.take_listing(await self._list(client))
+                opening.close()
+                await self._attached(client, observer, cancel)
+
+    async def _attached(self, client: Client, observer: WireObserver, cancel: CancelGuard) -> None:
+        """Let calls through until the server is gone."""
+        link = Link(
+            server=self.name,
+            session=client.session,
+            cell=self.cell,
+            observer=observer,
+            cancel_guard=cancel,
+            seconds=self.seconds,
+            abort=self.abort,
+            kill=self.kill,
+            is_fresh=partial(self._is_fresh, client),
+            catch_up=partial(self._catch_up, client),
+        )
+        self.state = ServerState.CONNECTED
+        self._record("server_connected", tools=len(self.definitions))
+        self.broker.attach(link)
+        self.ready.set()
+        try:
+            with self.ports.telemetry.connected(observer.peer):
                 await self._serve(client)
-            finally:
-                self.broker.detach(link)
+        finally:
+            self.broker.detach(link)
 
     @asynccontextmanager
     async def _reached(

@@ -69,6 +69,7 @@ from orchestrator.sessions.settings import (
 )
 from orchestrator.sessions.state import StatePaths
 from orchestrator.sessions.upkeep import Notice, Upkeep, failed_servers
+from orchestrator.telemetry.setup import TelemetryMaker, installed_telemetry
 from policies import ASK_ALL
 
 __all__ = ["Notice", "Standing", "StandingRequest", "Upkeep", "open_standing", "standing_settings"]
@@ -91,6 +92,7 @@ class StandingRequest:
         folder: where we stand; None takes the process's own folder.
         handed: servers that an editor hands over, in place of all of the profile's.
         modes: how servers may ask a person; they are told of no other way.
+        telemetry: makes what traces go to.
     """
 
     servers: Path | None = None
@@ -105,6 +107,7 @@ class StandingRequest:
     folder: Path | None = None
     handed: ServersFile | None = None
     modes: frozenset[ElicitationMode] = ALL_MODES
+    telemetry: TelemetryMaker = installed_telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +181,9 @@ async def open_standing(
     records = records_of(paths, preparing.project, request.record)
     with new_log(own.audit, paths, run, clock) as log:
         watch = Watch(clock.now, on_event)
-        ports = session_ports(clock, run, log, digest, approver, watch.hear, person, request.modes)
+        ports = session_ports(
+            clock, run, log, digest, approver, watch.hear, person, request.modes, request.telemetry
+        )
         session = ParentSession(
             records=records,
             own_tools=True,

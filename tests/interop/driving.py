@@ -93,13 +93,19 @@ class Driven:
     def request_sent(self, request_id: int, method: str) -> None:
         pass
 
-    def request_answered(self, request_id: int, method: str) -> None:
+    def request_answered(self, request_id: int, method: str, error_type: str) -> None:
         self.used.add(method)
 
     def request_failed(self, request_id: int, method: str, error: Exception) -> None:
         pass
 
     def answer_dropped(self, request_id: int) -> None:
+        pass
+
+    def question_received(self, question: int | str, method: str, traceparent: str) -> None:
+        pass
+
+    def question_ended(self, question: int | str, error_type: str) -> None:
         pass
 
     # ---------------------------------------------------------------------------------- handlers

@@ -27,7 +27,6 @@ from mcp_client.protocol.errors import (
     Delivery,
     HandshakeError,
     LocalProtocolError,
-    RemoteProtocolError,
     UnsupportedVersionError,
 )
 from mcp_client.protocol.events import (
@@ -45,11 +44,11 @@ from mcp_client.protocol.jsonrpc import (
     Message,
     as_object,
     classify,
-    decode,
     encode,
     read_message,
 )
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.protocol.meta import has_meta, with_meta
 from mcp_client.protocol.modern.errors import ModernServerError
 from mcp_client.protocol.modern.extensions import (
     Settings,
@@ -215,11 +214,12 @@ class ClientConnection:
         return b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
     def frame_request(
-        self, method: str, params: bytes, *, with_progress: bool = False
+        self, method: str, params: bytes, *, with_progress: bool = False, trace: bytes = b""
     ) -> OutgoingRequest:
         """Put an envelope around `params`, a JSON object in canonical form, which stays as it is.
 
-        With `with_progress` the server is asked to report progress under the request's id. Raises
+        With `with_progress` the server is asked to report progress under the request's id. `trace` is
+        what `trace_member` returned; params with a `_meta` of their own go without it. Raises
         LocalProtocolError if the connection is not ready or the server has not declared what the
         method needs.
         """
@@ -235,7 +235,9 @@ class ClientConnection:
         check_params(params, self._server)
         request_id = self._last_id + 1
         if with_progress:
-            params = self._with_token(params, request_id)
+            params = with_meta(params, trace, self._limits, token=request_id)
+        elif trace and not has_meta(params, self._limits):
+            params = with_meta(params, trace, self._limits)
         self._last_id = request_id
         return request_frame(request_id, method, params)
 
@@ -396,21 +398,3 @@ class ClientConnection:
                 stage="send",
             )
         self._state = following
-
-    def _with_token(self, params: bytes, token: int) -> bytes:
-        """Splice the progress token in front of the caller's members."""
-        # only where the letters occur at all is it worth finding out where they stand
-        if b'"_meta"' in params or b"\\u" in params:
-            try:
-                given = as_object(decode(params, self._limits))
-            except RemoteProtocolError:
-                given = None
-            if given is None or "_meta" in given:
-                raise LocalProtocolError(
-                    "params that report progress have no _meta of their own",
-                    server=self._server,
-                    stage="send",
-                )
-        rest = params[1:]
-        meta = b'{"_meta":{"progressToken":%d}' % token
-        return meta + rest if rest == b"}" else meta + b"," + rest

@@ -32,6 +32,7 @@ from mcp_client.protocol.events import (
 from mcp_client.protocol.jsonrpc import Message, encode, read_message
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogLevel
+from mcp_client.protocol.meta import with_meta
 from mcp_client.protocol.modern.extensions import Settings, extension_request_allowed, in_common
 from mcp_client.protocol.modern.limits import ModernLimits
 from mcp_client.protocol.modern.metadata import (
@@ -40,7 +41,6 @@ from mcp_client.protocol.modern.metadata import (
     capability_members,
     lowered,
     read_result_type,
-    with_meta,
 )
 from mcp_client.protocol.modern.subscriptions import (
     SubscriptionAcknowledged,
@@ -201,6 +201,7 @@ class ModernConnection:
         with_progress: bool = False,
         declares: ClientCapabilities | None = None,
         log_level: LogLevel | None = None,
+        trace: bytes = b"",
     ) -> OutgoingRequest:
         """Put an envelope around `params`, a JSON object in canonical form, which stays as it is.
 
@@ -210,6 +211,7 @@ class ModernConnection:
             with_progress: the server is asked to report progress under the request's id.
             declares: what the server may ask for in between; never more than the connection has.
             log_level: from which level on the server may log about it.
+            trace: which trace it belongs to, as `trace_member` returned it.
 
         Raises LocalProtocolError if the connection is not ready or the server has not declared
         what the method needs.
@@ -222,7 +224,10 @@ class ModernConnection:
         check_params(params, self._server)
         own = self._declares if declares is None else lowered(self._declares, declares)
         self._logs_asked = self._logs_asked or log_level is not None
-        return self._frame(method, params, self._meta(own, log_level), with_progress=with_progress)
+        members = self._meta(own, log_level)
+        if trace:
+            members = b"%b,%b" % (members, trace)
+        return self._frame(method, params, members, with_progress=with_progress)
 
     def frame_listen(self, wanted: SubscriptionFilter) -> OutgoingRequest:
         """Ask for a stream of notices. Raises LocalProtocolError past a bound of streams."""

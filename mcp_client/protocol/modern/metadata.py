@@ -10,11 +10,10 @@ from typing import Final, cast
 from mcp_client.protocol.declaration import ClientCapabilities, client_info
 from mcp_client.protocol.errors import (
     Delivery,
-    LocalProtocolError,
     PeerError,
     RemoteProtocolError,
 )
-from mcp_client.protocol.jsonrpc import as_object, decode, encode
+from mcp_client.protocol.jsonrpc import as_object, encode
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogLevel
 from mcp_client.protocol.modern.errors import (
@@ -44,7 +43,6 @@ __all__ = [
     "read_discover",
     "read_result_type",
     "refine_error",
-    "with_meta",
 ]
 
 PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
@@ -140,33 +138,6 @@ def lowered(ours: ClientCapabilities, wanted: ClientCapabilities) -> ClientCapab
         elicitation_form=ours.elicitation_form and wanted.elicitation_form,
         elicitation_url=ours.elicitation_url and wanted.elicitation_url,
     )
-
-
-def with_meta(
-    params: bytes, members: bytes, limits: ClientLimits, *, token: int | None = None
-) -> bytes:
-    """Splice `_meta` in front of the caller's members, which stay as they are.
-
-    Args:
-        params: a JSON object on one line.
-        members: what `RequestMeta.members` returned.
-        limits: the bounds of the connection.
-        token: under which progress is asked for.
-
-    Raises LocalProtocolError if the params have a `_meta` of their own.
-    """
-    # only where the letters occur at all is it worth finding out where they stand
-    if b'"_meta"' in params or b"\\u" in params:
-        try:
-            given = as_object(decode(params, limits))
-        except RemoteProtocolError:
-            given = None
-        if given is None or "_meta" in given:
-            raise LocalProtocolError("params have no _meta of their own", stage="send")
-    asked = b"" if token is None else b',"progressToken":%d' % token
-    head = b'{"_meta":{%b%b}' % (members, asked)
-    rest = params[1:]
-    return head + rest if rest == b"}" else head + b"," + rest
 
 
 def read_result_type(

@@ -101,14 +101,20 @@ class Observer:
     def request_sent(self, request_id: int, method: str) -> None:
         self._told(request_id, method)
 
-    def request_answered(self, request_id: int, method: str) -> None:
-        self._told(request_id, method)
+    def request_answered(self, request_id: int, method: str, error_type: str) -> None:
+        self._told(request_id, method, error_type)
 
     def request_failed(self, request_id: int, method: str, error: Exception) -> None:
         self._told(request_id, method, error, str(error))
 
     def answer_dropped(self, request_id: int) -> None:
         self._told(request_id)
+
+    def question_received(self, question: int | str, method: str, traceparent: str) -> None:
+        self._told(question, method, traceparent)
+
+    def question_ended(self, question: int | str, error_type: str) -> None:
+        self._told(question, error_type)
 
 
 class Loud(Browser):

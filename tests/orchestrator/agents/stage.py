@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
@@ -24,7 +24,7 @@ from orchestrator.core.content import Origin, UntrustedContent
 from orchestrator.core.errors import AuthorityError, Delivery, DenyReason, RemitError
 from orchestrator.core.ids import AgentId, CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
-from orchestrator.core.ports import Span
+from orchestrator.core.ports import Peer, Span
 
 SCOUT = AgentId("scout")
 _Event = TypeVar("_Event")
@@ -108,7 +108,7 @@ class ListedSpan:
     values: dict[str, object] = field(default_factory=dict[str, object])
     failure: str = ""
 
-    def set(self, name: str, value: str | float | bool) -> None:
+    def set(self, name: str, value: str | float | Sequence[str]) -> None:
         self.values[name] = value
 
     def fail(self, error_type: str) -> None:
@@ -128,7 +128,9 @@ class ListedTelemetry:
     def workflow(self, name: str, run: str) -> AbstractContextManager[Span]:
         return self._span(f"invoke_workflow {name}")
 
-    def agent(self, agent: AgentId, model: str) -> AbstractContextManager[Span]:
+    def agent(
+        self, agent: AgentId, model: str, provider: str, *, stays: bool
+    ) -> AbstractContextManager[Span]:
         return self._span(f"invoke_agent {agent}")
 
     def tool(
@@ -139,12 +141,32 @@ class ListedTelemetry:
     def chat(self, model: str, provider: str) -> AbstractContextManager[Span]:
         return self._span(f"chat {model}")
 
+    def waiting(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def connecting(self, peer: Peer) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def connected(self, peer: Peer) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def traceparent(self) -> str:
+        return ""
+
     def request_started(
-        self, server: str, request_id: int, method: str, target: str, call: CallId | None
+        self, peer: Peer, request_id: int, method: str, target: str, call: CallId | None
     ) -> None:
         pass
 
-    def request_ended(self, server: str, request_id: int, error_type: str) -> None:
+    def request_ended(self, peer: Peer, request_id: int, error_type: str) -> None:
+        pass
+
+    def question_started(
+        self, peer: Peer, question: int | str, method: str, traceparent: str
+    ) -> None:
+        pass
+
+    def question_ended(self, peer: Peer, question: int | str, error_type: str) -> None:
         pass
 
 

@@ -36,7 +36,7 @@ from orchestrator.broker.builtins import list_capabilities
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import Delivery, DenyReason
 from orchestrator.core.limits import OrchestratorLimits
-from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink
+from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink, Telemetry
 from orchestrator.sessions import elicitations
 from orchestrator.sessions.always import NEVER_ALWAYS, StandingYes
 from orchestrator.sessions.approvals import Origin
@@ -223,6 +223,7 @@ async def staged(
     host: elicitations.Person = elicitations.NOBODY,
     modes: frozenset[elicitations.ElicitationMode] = elicitations.ALL_MODES,
     always: StandingYes = NEVER_ALWAYS,
+    telemetry: Telemetry = NO_TELEMETRY,
 ) -> AsyncGenerator[Stage]:
     """Run a session over scripted servers; their tools count as shown, unless `admit` is False."""
     stage = prepared(
@@ -240,6 +241,7 @@ async def staged(
         host=host,
         modes=modes,
         always=always,
+        telemetry=telemetry,
     )
     with anyio.fail_after(5):
         async with stage.session.running():
@@ -264,6 +266,7 @@ def prepared(
     host: elicitations.Person = elicitations.NOBODY,
     modes: frozenset[elicitations.ElicitationMode] = elicitations.ALL_MODES,
     always: StandingYes = NEVER_ALWAYS,
+    telemetry: Telemetry = NO_TELEMETRY,
 ) -> Stage:
     """Return a session over scripted servers that has not been started."""
     by_name = {server.name: server for server in servers or (scripted(),)}
@@ -277,7 +280,7 @@ def prepared(
             ids=CountingIds(),
             approver=person or NobodyToAsk(),
             audit=audit or shelf,
-            telemetry=NO_TELEMETRY,
+            telemetry=telemetry,
             emit=watch.hear,
             digest_arguments=lambda data: f"digest of {len(data)} bytes",
             person=host,

@@ -18,6 +18,7 @@ from orchestrator.broker.wire import DROPPED_RECORDS_MAX
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import ServerName
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.ports import Peer
 from orchestrator.sessions.ports import NobodyToAsk, SessionPorts
 from orchestrator.telemetry.null import NO_TELEMETRY
 from orchestrator.testing import CountingIds
@@ -82,7 +83,9 @@ async def wired() -> AsyncGenerator[Wired]:
                     server=FILES,
                     session=client.session,
                     cell=cell,
-                    observer=WireObserver(server=FILES, audit=shelf, telemetry=NO_TELEMETRY),
+                    observer=WireObserver(
+                        peer=Peer(server=FILES), audit=shelf, telemetry=NO_TELEMETRY
+                    ),
                     cancel_guard=UNGUARDED,
                     seconds=5.0,
                     abort=aborted,
@@ -149,7 +152,7 @@ def test_answers_that_nobody_may_have_are_recorded_up_to_a_bound_and_then_told_b
     None
 ):
     shelf = Shelf()
-    observer = WireObserver(server=FILES, audit=shelf, telemetry=NO_TELEMETRY)
+    observer = WireObserver(peer=Peer(server=FILES), audit=shelf, telemetry=NO_TELEMETRY)
 
     for number in range(DROPPED_RECORDS_MAX * 4):
         observer.answer_dropped(number)
@@ -164,6 +167,6 @@ def test_a_record_that_cannot_be_kept_refuses_the_flush() -> None:
     shelf.full = True
 
     with pytest.raises(AuthorityError) as caught:
-        WireObserver(server=FILES, audit=shelf, telemetry=NO_TELEMETRY).flushing()
+        WireObserver(peer=Peer(server=FILES), audit=shelf, telemetry=NO_TELEMETRY).flushing()
 
     assert caught.value.reason is DenyReason.NOT_RECORDED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,8 +14,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.ids import ServerName
+from orchestrator.core.ports import Peer
 from orchestrator.telemetry.spans import OtelTelemetry
 
+GIT = Peer(server="git", transport="pipe", version="2025-11-25")
 REF = CapabilityRef(ServerName("git"), CapabilityKind.TOOL, "git_log", "d" * 64)
 
 
@@ -42,7 +45,9 @@ class Recorded:
     provider: TracerProvider = field(default_factory=TracerProvider)
     reader: InMemoryMetricReader = field(default_factory=InMemoryMetricReader)
 
-    def telemetry(self, *, run: str = "", open_spans_max: int = 100) -> OtelTelemetry:
+    def telemetry(
+        self, *, run: str = "", open_spans_max: int = 100, propagates: bool = True
+    ) -> OtelTelemetry:
         """Return a telemetry that writes here."""
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         return OtelTelemetry(
@@ -51,6 +56,7 @@ class Recorded:
             tracer_provider=self.provider,
             meter_provider=MeterProvider([self.reader]),
             open_spans_max=open_spans_max,
+            propagates=propagates,
         )
 
     @property
@@ -69,6 +75,23 @@ class Recorded:
             for scope in resource.scope_metrics
             for metric in scope.metrics
         }
+
+    def points(self, name: str) -> list[tuple[dict[str, object], float]]:
+        """The points of one metric: labels, and the sum or the value."""
+        found: list[tuple[dict[str, object], float]] = []
+        for point in self.metrics()[name].data.data_points:
+            value = json.loads(point.to_json())
+            found.append((dict(point.attributes or {}), value.get("sum", value.get("value"))))
+        return found
+
+
+def parents(recorded: Recorded) -> dict[str, str]:
+    """What each span stands below."""
+    names = {span.context.span_id: span.name for span in recorded.spans.values() if span.context}
+    return {
+        span.name: names[span.parent.span_id] if span.parent else ""
+        for span in recorded.spans.values()
+    }
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from orchestrator.core.capability import BUILTIN_SERVER, CapabilityKind, Capabil
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId, CallId, ServerName
 from orchestrator.core.ports import Telemetry
-from tests.orchestrator.telemetry.conftest import REF, Recorded
+from tests.orchestrator.telemetry.conftest import GIT, REF, Recorded, parents
 
 AGENT = AgentId("historian")
 CALL = CallId("call1")
@@ -23,25 +23,17 @@ def _refusal() -> AuthorityError:
 def _one_call(telemetry: Telemetry) -> None:
     with (
         telemetry.workflow("brief", "run1"),
-        telemetry.agent(AGENT, "recipe:r.py:f"),
+        telemetry.agent(AGENT, "recipe:r.py:f", "recipe", stays=False),
         telemetry.tool(REF, AGENT, CALL),
     ):
-        telemetry.request_started("git", 3, "tools/call", "git_log", CALL)
-        telemetry.request_ended("git", 3, "")
-
-
-def _parents(recorded: Recorded) -> dict[str, str]:
-    names = {span.context.span_id: span.name for span in recorded.spans.values() if span.context}
-    return {
-        span.name: names[span.parent.span_id] if span.parent else ""
-        for span in recorded.spans.values()
-    }
+        telemetry.request_started(GIT, 3, "tools/call", "git_log", CALL)
+        telemetry.request_ended(GIT, 3, "")
 
 
 def test_a_call_stands_below_its_agent_and_its_bytes_below_the_call(recorded: Recorded) -> None:
     _one_call(recorded.telemetry())
 
-    assert _parents(recorded) == {
+    assert parents(recorded) == {
         "invoke_workflow brief": "",
         "invoke_agent historian": "invoke_workflow brief",
         "execute_tool git_log": "invoke_agent historian",
@@ -80,7 +72,11 @@ def test_spans_have_the_kinds_of_the_conventions(recorded: Recorded) -> None:
             {
                 "gen_ai.operation.name": "invoke_agent",
                 "gen_ai.agent.name": "historian",
+                "gen_ai.agent.id": "historian",
                 "gen_ai.request.model": "recipe:r.py:f",
+                "gen_ai.provider.name": "recipe",
+                "remit.subagent.depth": 0,
+                "remit.subagent.lifetime": "one_off",
             },
         ),
         (
@@ -92,6 +88,7 @@ def test_spans_have_the_kinds_of_the_conventions(recorded: Recorded) -> None:
                 "gen_ai.tool.call.id": "call1",
                 "gen_ai.agent.name": "historian",
                 "remit.server": "git",
+                "remit.trust.label": "untrusted_external",
             },
         ),
         (
@@ -102,12 +99,14 @@ def test_spans_have_the_kinds_of_the_conventions(recorded: Recorded) -> None:
                 "gen_ai.tool.name": "git_log",
                 "jsonrpc.request.id": "3",
                 "remit.server": "git",
+                "network.transport": "pipe",
+                "mcp.protocol.version": "2025-11-25",
             },
         ),
     ],
 )
 def test_spans_have_the_attributes_of_the_conventions_and_the_run(
-    recorded: Recorded, name: str, attributes: dict[str, str]
+    recorded: Recorded, name: str, attributes: dict[str, str | int]
 ) -> None:
     _one_call(recorded.telemetry())
 
@@ -143,8 +142,8 @@ def test_bytes_sent_by_another_task_stand_below_their_own_call(recorded: Recorde
             other = CapabilityRef(ServerName("git"), CapabilityKind.TOOL, "other", "d")
             with telemetry.tool(other, AGENT, CallId("call2")):
                 await opened.wait()
-                telemetry.request_started("git", 1, "tools/call", "git_log", CALL)
-                telemetry.request_ended("git", 1, "")
+                telemetry.request_started(GIT, 1, "tools/call", "git_log", CALL)
+                telemetry.request_ended(GIT, 1, "")
                 sent.set()
 
         with anyio.fail_after(5):
@@ -154,7 +153,7 @@ def test_bytes_sent_by_another_task_stand_below_their_own_call(recorded: Recorde
 
     anyio.run(both)
 
-    assert _parents(recorded)["tools/call git_log"] == "execute_tool git_log"
+    assert parents(recorded)["tools/call git_log"] == "execute_tool git_log"
 
 
 def test_what_the_parent_asks_for_stands_below_the_workflow_and_below_no_call(
@@ -162,11 +161,11 @@ def test_what_the_parent_asks_for_stands_below_the_workflow_and_below_no_call(
 ) -> None:
     telemetry = recorded.telemetry()
     with telemetry.workflow("brief", "run1"), telemetry.tool(REF, AGENT, CALL):
-        telemetry.request_started("git", 0, "tools/list", "", None)
-        telemetry.request_ended("git", 0, "")
+        telemetry.request_started(GIT, 0, "tools/list", "", None)
+        telemetry.request_ended(GIT, 0, "")
 
     span = recorded.spans["tools/list"]
-    assert _parents(recorded)["tools/list"] == "invoke_workflow brief"
+    assert parents(recorded)["tools/list"] == "invoke_workflow brief"
     assert (span.attributes or {})["gen_ai.conversation.id"] == "run1"
     assert "gen_ai.operation.name" not in (span.attributes or {})
 
@@ -175,16 +174,16 @@ def test_outside_of_a_workflow_the_run_of_the_session_is_the_conversation(
     recorded: Recorded,
 ) -> None:
     telemetry = recorded.telemetry(run="run9")
-    telemetry.request_started("git", 0, "initialize", "", None)
-    telemetry.request_ended("git", 0, "")
+    telemetry.request_started(GIT, 0, "initialize", "", None)
+    telemetry.request_ended(GIT, 0, "")
 
     assert (recorded.spans["initialize"].attributes or {})["gen_ai.conversation.id"] == "run9"
 
 
 def test_a_resources_address_stands_in_no_span(recorded: Recorded) -> None:
     telemetry = recorded.telemetry()
-    telemetry.request_started("git", 0, "resources/read", "file:///secret", None)
-    telemetry.request_ended("git", 0, "")
+    telemetry.request_started(GIT, 0, "resources/read", "file:///secret", None)
+    telemetry.request_ended(GIT, 0, "")
 
     assert "secret" not in recorded.spans["resources/read"].to_json()
 
@@ -244,7 +243,7 @@ def test_attributes_of_our_own_are_set(recorded: Recorded) -> None:
 def test_an_error_is_named_by_words_of_ours(
     recorded: Recorded, error: BaseException, error_type: str
 ) -> None:
-    with pytest.raises(type(error)), recorded.telemetry().agent(AGENT, "m"):
+    with pytest.raises(type(error)), recorded.telemetry().agent(AGENT, "m", "p", stays=False):
         raise error
 
     attributes = recorded.spans["invoke_agent historian"].attributes or {}
@@ -253,7 +252,7 @@ def test_an_error_is_named_by_words_of_ours(
 
 def test_the_first_failure_named_is_the_one_that_stands(recorded: Recorded) -> None:
     def work() -> None:
-        with recorded.telemetry().agent(AGENT, "m") as span:
+        with recorded.telemetry().agent(AGENT, "m", "p", stays=False) as span:
             span.fail("tool_error")
             raise ValueError("x")
 
@@ -266,15 +265,15 @@ def test_the_first_failure_named_is_the_one_that_stands(recorded: Recorded) -> N
 
 def test_a_request_that_failed_has_the_type_of_its_error(recorded: Recorded) -> None:
     telemetry = recorded.telemetry()
-    telemetry.request_started("git", 1, "tools/call", "git_log", None)
-    telemetry.request_ended("git", 1, "CallTimeoutError")
+    telemetry.request_started(GIT, 1, "tools/call", "git_log", None)
+    telemetry.request_ended(GIT, 1, "CallTimeoutError")
 
     span = recorded.spans["tools/call git_log"]
     assert (span.attributes or {})["error.type"] == "CallTimeoutError"
 
 
 def test_the_end_of_a_request_that_never_began_is_no_matter(recorded: Recorded) -> None:
-    recorded.telemetry().request_ended("git", 1, "")
+    recorded.telemetry().request_ended(GIT, 1, "")
 
     assert recorded.spans == {}
 
@@ -282,7 +281,7 @@ def test_the_end_of_a_request_that_never_began_is_no_matter(recorded: Recorded) 
 def test_one_request_past_the_bound_ends_the_oldest(recorded: Recorded) -> None:
     telemetry = recorded.telemetry(open_spans_max=2)
     for number in range(3):
-        telemetry.request_started("git", number, "tools/list", "", None)
+        telemetry.request_started(GIT, number, "tools/list", "", None)
 
     (span,) = recorded.exporter.get_finished_spans()
     assert (span.attributes or {})["jsonrpc.request.id"] == "0"
@@ -294,10 +293,10 @@ def test_a_call_past_the_bound_has_its_span_and_its_bytes_one_of_their_own(
 ) -> None:
     telemetry = recorded.telemetry(open_spans_max=1)
     with telemetry.tool(REF, AGENT, CallId("a")), telemetry.tool(REF, AGENT, CallId("b")):
-        telemetry.request_started("git", 1, "tools/call", "x", CallId("b"))
-        telemetry.request_ended("git", 1, "")
+        telemetry.request_started(GIT, 1, "tools/call", "x", CallId("b"))
+        telemetry.request_ended(GIT, 1, "")
 
-    assert _parents(recorded)["tools/call x"] == ""
+    assert parents(recorded)["tools/call x"] == ""
 
 
 class _FailingProcessor(SpanProcessor):
@@ -312,16 +311,16 @@ def test_a_span_processor_that_fails_does_not_reach_the_wire(recorded: Recorded)
     telemetry = recorded.telemetry()
     recorded.provider.add_span_processor(_FailingProcessor())
 
-    telemetry.request_started("git", 1, "tools/call", "x", None)
-    telemetry.request_ended("git", 1, "")
+    telemetry.request_started(GIT, 1, "tools/call", "x", None)
+    telemetry.request_ended(GIT, 1, "")
 
 
 def test_durations_are_counted_by_kind_of_work(recorded: Recorded) -> None:
     telemetry = recorded.telemetry()
     with telemetry.tool(REF, AGENT, CALL):
-        telemetry.request_started("git", 3, "tools/call", "git_log", CALL)
+        telemetry.request_started(GIT, 3, "tools/call", "git_log", CALL)
         recorded.clock.seconds = 1.5
-        telemetry.request_ended("git", 3, "")
+        telemetry.request_ended(GIT, 3, "")
 
     metrics = recorded.metrics()
     for name in ("mcp.client.operation.duration", "gen_ai.execute_tool.duration"):
@@ -353,4 +352,11 @@ def test_no_metric_names_one_piece_of_work(recorded: Recorded) -> None:
         for point in metric.data.data_points
         for key in (point.attributes or {})
     }
-    assert labels == {"gen_ai.operation.name", "mcp.method.name"}
+    assert labels == {
+        "gen_ai.operation.name",
+        "gen_ai.provider.name",
+        "gen_ai.request.model",
+        "mcp.method.name",
+        "mcp.protocol.version",
+        "network.transport",
+    }

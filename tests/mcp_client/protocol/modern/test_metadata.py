@@ -7,6 +7,7 @@ from mcp_client.protocol.errors import LocalProtocolError, PeerError, RemoteProt
 from mcp_client.protocol.jsonrpc import as_object, decode, encode
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.logs import LogLevel
+from mcp_client.protocol.meta import with_meta
 from mcp_client.protocol.modern.errors import (
     HeaderMismatchError,
     MissingCapabilityError,
@@ -24,7 +25,6 @@ from mcp_client.protocol.modern.metadata import (
     read_discover,
     read_result_type,
     refine_error,
-    with_meta,
 )
 
 LIMITS = ClientLimits()
