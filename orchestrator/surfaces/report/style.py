@@ -22,14 +22,16 @@ h2{font-size:17px;margin:34px 0 10px}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(104px,1fr));gap:10px;margin:20px 0 0}
 .figures div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:8px 12px}
 .figures dt{color:var(--soft);font-size:12px}
-.figures dd{margin:0;font-size:20px;font-variant-numeric:tabular-nums}
+.figures dd{margin:0;font-size:20px;font-variant-numeric:tabular-nums;white-space:nowrap}
 .wide svg{max-width:100%;min-width:560px;height:auto;display:block}
 .wide svg.plan{min-width:0}
 summary{cursor:pointer;color:var(--soft);margin:0 0 8px}
 .wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;padding:8px}
 table{width:100%;border-collapse:collapse;font-size:14px}
-th{text-align:left;color:var(--soft);font-weight:500;font-size:12px}
+th{text-align:left;color:var(--soft);font-weight:500;font-size:12px;white-space:nowrap}
 th,td{padding:6px 10px 6px 0;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
+td{min-width:9ch}
+td.number,td:empty{min-width:0}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 code{font:13px ui-monospace,monospace}
 .badge{display:inline-block;border-radius:999px;padding:0 9px;font-size:12px;line-height:20px;
@@ -59,7 +61,7 @@ main{padding:16px 14px 40px}
 thead{display:none}
 table,tbody,tr,td{display:block;width:100%}
 tr{border:1px solid var(--line);border-radius:8px;padding:6px 10px;margin:0 0 10px}
-td{border:0;padding:2px 0;text-align:left;display:flex;justify-content:space-between;gap:14px}
+td{border:0;padding:2px 0;min-width:0;text-align:left;display:flex;justify-content:space-between;gap:14px}
 td::before{content:attr(data-head);color:var(--soft);font-size:12px;flex:none;padding-top:2px}
 .number{white-space:normal}
 }

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import ceil, log10
 from typing import Final
 
 from orchestrator.core.display import safe_line
@@ -108,10 +109,12 @@ def _fitted(name: str) -> str:
 
 def _grid(scale: _Scale, height: int) -> list[str]:
     lines: list[str] = []
+    # as many places as tell one tick from the next
+    places = max(2, ceil(-log10(scale.whole / _TICKS)))
     for tick in range(_TICKS + 1):
         x = _LEFT + _WIDTH * tick / _TICKS
         anchor = "end" if tick == _TICKS else "middle"
-        label = f"{scale.began + scale.whole * tick / _TICKS:.2f} s"
+        label = f"{scale.began + scale.whole * tick / _TICKS:.{places}f} s"
         lines.append(f'<path class="tick" d="M{x:.1f} {_TOP - 6}V{height - 8}"/>')
         lines.append(
             f'<text class="small" x="{x:.1f}" y="14" text-anchor="{anchor}">{label}</text>'
