@@ -176,7 +176,37 @@ _SLIPS: Final = {
     "<>": "!=",
     "&&": "and",
     "||": "or",
+    "!": "not",
+    "allow": "permit",
+    "deny": "forbid",
+    "block": "forbid",
+    "if": "when",
+    "where": "when",
+    "between": "in",
+    "matches": "like",
+    "regex": "like",
+    "glob": "path_like",
+    "within": "under",
+    "inside": "under",
+    "equals": "==",
+    "len": "length",
+    "size": "length",
+    "domain": "host",
+    "hostname": "host",
 }
+"""What people write who come from elsewhere, and the word for it here."""
+_BEHIND: Final = {
+    "starts_with": '"a"',
+    "ends_with": '"a"',
+    "contains": '"a"',
+    "like": '"*a*"',
+    "under": '"a/"',
+    "path_like": '"a/**"',
+    "host": '"a.example"',
+    "cidr": '"10.0.0.0/8"',
+    "length": "<= 10",
+}
+"""Words of tests that stand behind what is tested, with an example of what follows them."""
 _READABLE: Final = {
     **{name: f"`{text}`" for name, text in _SYMBOLS.items()},
     **{name: f"`{text}`" for name, (text, _) in _SPELLED.items()},
@@ -306,6 +336,10 @@ def _syntax_error(text: str, place: Place, terminals: set[str]) -> PolicyError:
     words = [_plain(name) for name in terminals if name in _SYMBOLS or _is_word(name)]
     slip = _SLIPS.get(wrong, "")
     nearest = slip if slip in words else nearest_word(wrong, words) if wrong else ""
+    test = _SLIPS.get(wrong, wrong)
+    if test in _BEHIND and "_ARG" in terminals:  # written as a function of what it tests
+        message += f": it stands behind what it tests, as in `arg(/x) {test} {_BEHIND[test]}`"
+        nearest = ""
     return PolicyError(
         message,
         place=place,

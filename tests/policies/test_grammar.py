@@ -381,6 +381,35 @@ def test_an_error_shows_the_line_with_a_caret():
     )
 
 
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("length(arg(/q)) <= 3", "as in `arg(/x) length <= 10`"),
+        ("len(arg(/q)) <= 3", "as in `arg(/x) length <= 10`"),
+        ('starts_with(arg(/q), "a")', 'as in `arg(/x) starts_with "a"`'),
+        ("arg(/n) between 1 and 3", "did you mean `in`?"),
+        ('arg(/q) matches "a.*"', "did you mean `like`?"),
+        ('arg(/q) startsWith "a"', "did you mean `starts_with`?"),
+        ('arg(/p) within "a"', "did you mean `under`?"),
+        ('! arg(/p) under "a"', "did you mean `not`?"),
+    ],
+)
+def test_what_is_written_as_elsewhere_is_told_how_it_is_written_here(condition: str, hint: str):
+    assert hint in str(refused_rules(f'permit "x" call on a/t when {condition}'))
+
+
+@pytest.mark.parametrize(
+    ("rule", "hint"),
+    [
+        ('allow "x" call on a/t', "did you mean `permit`?"),
+        ('deny "x" call on a/t', "did you mean `forbid`?"),
+        ('permit "x" call on a/t if arg(/q) == 1', "did you mean `when`?"),
+    ],
+)
+def test_words_of_other_languages_have_their_word_here(rule: str, hint: str):
+    assert hint in str(refused_rules(rule))
+
+
 def test_an_error_shows_no_control_characters():
     error = refused_rules('permit "x" call on a/t \x1b[31m')
 
