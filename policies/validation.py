@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from policies.errors import Place, PolicyError, excerpt_of, nearest_word
 from policies.evaluation import PolicySet, set_of, tests_of
@@ -52,6 +53,10 @@ class Catalogue:
     servers: Mapping[str, Mapping[str, Schema] | None] = field(
         default_factory=dict[str, Mapping[str, Schema] | None]
     )
+
+
+_NAMES_SHOWN_MAX: Final = 12
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,11 +228,13 @@ class _Checker:
         # `any server/delete_*` is about whatever may come, and a server's name alone as well
         if "*" in alternative and (target.servers is None or alternative == "*"):
             return
+        nearest = nearest_word(alternative, tools)
         yield self._error(
             "unknown-tool",
-            f"no tool of {target.written} matches `{alternative}`",
+            f"no tool of {target.written} matches `{alternative}`"
+            + ("" if nearest else _there_are(tools)),
             target.place,
-            nearest_word(alternative, tools),
+            nearest,
         )
 
     def _pointers(self, rule: Rule, schemas: Sequence[Schema]) -> Iterator[Finding]:
@@ -242,7 +249,8 @@ class _Checker:
                 near = nearest_word(pointer.keys[-1], names)
                 yield self._error(
                     "unknown-pointer",
-                    f"no tool that this rule is about has an argument `{pointer.text}`",
+                    f"no tool that this rule is about has an argument `{pointer.text}`"
+                    + ("" if near else _there_are(names)),
                     test.place,
                     near,
                 )
@@ -294,6 +302,13 @@ def _open(schema: Schema) -> bool:
         return True
     combined = ("$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas")
     return any(word in schema for word in combined)
+
+
+def _there_are(names: Iterable[str]) -> str:
+    """Return the first plain ones of names that a server gave; empty if there is none."""
+    plain = sorted(name for name in names if _PLAIN_NAME.fullmatch(name))
+    more = ", …" if len(plain) > _NAMES_SHOWN_MAX else ""
+    return f"; there are {', '.join(plain[:_NAMES_SHOWN_MAX])}{more}" if plain else ""
 
 
 def _overrules(forbid: Rule, permit: Rule) -> bool:

@@ -84,6 +84,25 @@ def test_a_misspelt_name_is_reported_with_its_place_and_the_right_one(
     assert finding.nearest == nearest
 
 
+def test_where_no_name_is_near_those_that_there_are_are_told():
+    finding = one('permit "x" call on git/write_*')
+
+    assert finding.message.endswith("matches `write_*`; there are git_log, git_reset, git_show")
+
+
+def test_of_the_names_that_a_server_gave_only_few_and_plain_ones_are_told():
+    names: dict[str, dict[str, object]] = {f"tool-{at:02}": {} for at in range(40)} | {
+        "a b`; forbid all\x1b[2J": {}
+    }
+    catalogue = Catalogue({"s": names})
+    text = 'policy t v1 { permit "x" call on s/zzzzzzz }'
+    (finding,) = validate(load([Source("t.policy", text)]), catalogue)
+
+    assert "tool-00, tool-01" in finding.message
+    assert finding.message.endswith("tool-11, …")
+    assert "forbid all" not in finding.message
+
+
 def test_a_misspelt_set_is_reported_with_the_right_one():
     rules = 'set group = server("git") permit "x" call on gruop/git_log'
 
