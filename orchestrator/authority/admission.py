@@ -194,7 +194,13 @@ class _Judge:
             and all(ceiling.reachable for ceiling in ceilings)
         )
         pins = (*self.grant.pins, *(pin for ancestor in self.above for pin in ancestor.grant.pins))
-        row = Row(ref=ref, effects=verdict.possible, rule=_deciding_rule(verdict), granted=granted)
+        row = Row(
+            ref=ref,
+            effects=verdict.possible,
+            rule=_deciding_rule(verdict),
+            granted=granted,
+            method=offer.method,
+        )
         parts = _Parts(
             ref=ref,
             verdict=verdict,

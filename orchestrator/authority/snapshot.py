@@ -103,13 +103,20 @@ class Row:
     """One line of the table that a person is shown: a capability and what was decided on it.
 
     `effects` are the effects that are possible for some arguments; `rule` the one that decides
-    where it does not depend on them. `granted` is False where the grant leaves it out.
+    where it does not depend on them. `granted` is False where the grant leaves it out. `method` is
+    what may be asked: a prompt that may be got and completed has two rows.
     """
 
     ref: CapabilityRef
     effects: frozenset[Effect]
     rule: str
     granted: bool = True
+    method: CallMethod = CallMethod.TOOL
+
+    @property
+    def operation(self) -> Operation:
+        """What a policy calls it."""
+        return OPERATIONS[self.method]
 
     @property
     def visible(self) -> bool:

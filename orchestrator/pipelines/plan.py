@@ -10,7 +10,7 @@ from orchestrator.agents.budget import Budget, Resource
 from orchestrator.authority.snapshot import Row
 from orchestrator.core.display import safe_line
 from orchestrator.pipelines.spec import AgentSpec, PipelineSpec
-from policies import Effect
+from policies import Effect, Operation
 
 __all__ = ["AgentPlan", "Plan", "make_plan"]
 
@@ -100,7 +100,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
         return ["  no tools"]
     cells = [
         (
-            safe_line(str(row.ref), reveal=True, chars_max=_NAME_CHARS_MAX),
+            _named(row),
             _verdict(row),
             _reason(row),
         )
@@ -112,6 +112,11 @@ def _table(rows: Sequence[Row]) -> list[str]:
         f"  {name:<{name_width}}  {verdict:<{verdict_width}}  {reason}".rstrip()
         for name, verdict, reason in cells
     ]
+
+
+def _named(row: Row) -> str:
+    name = safe_line(str(row.ref), reveal=True, chars_max=_NAME_CHARS_MAX)
+    return name if row.operation is Operation.CALL else f"{name} ({row.operation.value})"
 
 
 def _verdict(row: Row) -> str:
@@ -137,6 +142,7 @@ def _row_json(row: Row) -> dict[str, object]:
         "server": row.ref.server,
         "kind": row.ref.kind.value,
         "name": row.ref.name,
+        "operation": row.operation.value,
         "digest": row.ref.digest,
         "granted": row.granted,
         "effects": _effects(row) or [_WORDS[Effect.FORBID]],

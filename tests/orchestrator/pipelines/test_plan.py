@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 from orchestrator.authority.snapshot import Row
+from orchestrator.core.calls import CallMethod
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.ids import ServerName
 from orchestrator.pipelines.plan import Plan, make_plan
@@ -66,6 +67,18 @@ def test_a_person_sees_each_tool_its_verdict_and_the_rule(load: Load) -> None:
     )
 
 
+def test_what_is_no_call_of_a_tool_says_what_it_is(load: Load) -> None:
+    ref = CapabilityRef(ServerName("git"), CapabilityKind.PROMPT, "brief", "d" * 64)
+    prompt = [
+        Row(ref=ref, effects=frozenset({Effect.PERMIT}), rule="", method=method)
+        for method in (CallMethod.PROMPT, CallMethod.COMPLETE)
+    ]
+    shown = make_plan(load(TEXT), lambda agent: prompt).lines()
+
+    assert "  git/brief (get_prompt)  permitted  no rule" in shown
+    assert "  git/brief (complete)    permitted  no rule" in shown
+
+
 def test_the_command_lines_model_stands_in_for_every_agents(load: Load) -> None:
     assert {agent.model for agent in plan(load, "recipe:r.py:f").agents} == {"recipe:r.py:f"}
 
@@ -78,6 +91,7 @@ def test_the_plan_is_json(load: Load) -> None:
         "server": "git",
         "kind": "tool",
         "name": "push",
+        "operation": "call",
         "digest": "d" * 64,
         "granted": True,
         "effects": ["asked", "denied"],
