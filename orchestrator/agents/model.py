@@ -112,8 +112,8 @@ class AgentTask:
     `history` are its earlier tasks, the oldest first. `mail` returns the messages that came since
     it was asked last; a model asks before each turn. `returns` is the JSON Schema of the answer,
     where there is one. `shelf` keeps what of results is too long for a request, where the agent may
-    read on by `read_result`. `stays` tells of an agent that has other tasks after this. `said` is told each piece of a model's text as it arrives, by a model that can;
-    it does not raise or wait.
+    read on by `read_result`. `stays` tells of an agent that has other tasks after this. `said` is
+    told each piece of a model's text as it arrives, by a model that can; it does not raise or wait.
     """
 
     agent: str
