@@ -116,6 +116,10 @@ class AgentPlan:
     """Stands before the prompt of each task: what its definition says."""
 
 
+def _no_shelf() -> Shelf | None:
+    return None
+
+
 @dataclass(kw_only=True, slots=True)
 class Subagent:
     """A child that acts. Made by a session; holds no client.
@@ -137,7 +141,8 @@ class Subagent:
     meter: Meter
     give_back: Callable[[], None]
     lineage: tuple[Ancestor, ...] = ()
-    _shelf: Shelf | None = field(default=None, init=False)
+    # made by a factory: a subclass without slots would not set a plain default
+    _shelf: Shelf | None = field(default_factory=_no_shelf, init=False)
     through: Callable[[AgentView], View] | None = None
     standing: Standing = field(default_factory=Standing)
 
