@@ -135,6 +135,8 @@ class Watch:
         self._now = now
         self._emit = emit
         self._lines: dict[AgentId, AgentLine] = {}
+        self._over: dict[AgentId, None] = {}
+        """Those of them that have ended, the one that ended first before the others."""
         self._kept: deque[Mapping[str, object]] = deque(maxlen=EVENTS_KEPT_MAX)
         self._count = 0
         self._listeners: dict[Listener, None] = {}
@@ -149,7 +151,11 @@ class Watch:
         """Take an event in; must not and does not raise or wait."""
         now = self._now()
         if event.agent:  # what a server wants of nobody in particular is no agent's
-            self._line(event.agent, now).take(event, now)
+            line = self._line(event.agent, now)
+            line.take(event, now)
+            self._over.pop(line.agent, None)
+            if line.ended is not None:
+                self._over[line.agent] = None
         if not isinstance(event, AgentSaid):  # a model's words, many times in a second
             told = event_object(event)
             for name in _QUOTING:
@@ -197,10 +203,9 @@ class Watch:
     def _make_room(self) -> None:
         if len(self._lines) < LINES_MAX:
             return
-        ended = [line for line in self._lines.values() if line.ended is not None]
         # all of them at work cannot be: fewer may live than are remembered
-        oldest = min(ended, key=lambda line: line.ended or 0.0, default=None)
-        gone = next(iter(self._lines)) if oldest is None else oldest.agent
+        gone = next(iter(self._over or self._lines))
+        self._over.pop(gone, None)
         del self._lines[gone]
 
 
