@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import TypedDict, assert_never
+from typing import Final, TypedDict, assert_never
 
 from orchestrator.authority.ceilings import Ceiling, Pin
 from orchestrator.authority.ledger import Cell
@@ -25,15 +26,17 @@ from policies.patterns import Matcher, NamePattern, matcher_of, parse_uri_patter
 
 __all__ = ["Ancestor", "Grant", "Offer", "attenuate", "resource_of"]
 
+_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:
     """What a parent hands to a child. It only narrows; None leaves the policy alone.
 
     `tools`, `prompts` and `delegate` are `server/pattern`: exact names, `*`, `{a,b}`, as in the
-    policy language. `resources` are patterns of URIs, with `**` across segments. `delegate` is what
-    the child may hand on in its turn; None is the same as `tools`. `pins` fix arguments. Lists are
-    taken for tuples.
+    policy language. `resources` are patterns of URIs, with `**` across segments, of any server or,
+    as `server/pattern`, of one. `delegate` is what the child may hand on in its turn; None is the
+    same as `tools`. `pins` fix arguments. Lists are taken for tuples.
     """
 
     tools: Sequence[str] | None = None
@@ -59,7 +62,7 @@ class Grant:
             case CapabilityKind.PROMPT:
                 return self.prompts is None or _named(ref, self.prompts)
             case CapabilityKind.RESOURCE | CapabilityKind.RESOURCE_TEMPLATE:
-                return self.resources is None or _matches_uri(ref.name, self.resources)
+                return self.resources is None or _means(self.resources, ref)
             case _:
                 assert_never(ref.kind)
 
@@ -251,14 +254,22 @@ def _named(ref: CapabilityRef, entries: Iterable[str]) -> bool:
     return False
 
 
-def _matches_uri(uri: str, patterns: Iterable[str]) -> bool:
-    # a URI that two programs could read differently has no value, and so is never meant
-    return any(_uri_matcher(pattern)(uri) is True for pattern in patterns)
+def _means(patterns: Iterable[str], ref: CapabilityRef) -> bool:
+    for pattern in patterns:
+        server, matches = _uri_matcher(pattern)
+        # a URI that two programs could read differently has no value, and so is never meant
+        if server in ("", ref.server) and matches(ref.name) is True:
+            return True
+    return False
 
 
 @lru_cache(maxsize=1024)  # of patterns in grants; each is compiled once
-def _uri_matcher(pattern: str) -> Matcher:
-    return matcher_of(parse_uri_pattern(pattern, PolicyLimits()))
+def _uri_matcher(pattern: str) -> tuple[str, Matcher]:
+    """Return whose resources a pattern means, empty for anybody's, and what matches their URIs."""
+    server, slash, uri = pattern.partition("/")
+    if not slash or not _LABEL.fullmatch(server):  # a URI has its colon before its first slash
+        server, uri = "", pattern
+    return server, matcher_of(parse_uri_pattern(uri, PolicyLimits()))
 
 
 def _deciding_rule(verdict: Verdict) -> str:

@@ -133,13 +133,14 @@ class PipelineRun:
             ports=self.ports,
             limits=self.limits,
             builtins=self.builtins,
+            own_tools=True,
             logins=self.logins,
         )
         async with parent.running():
             for connection in parent.servers.values():
                 if connection.error is not None:
                     raise connection.error
-            self.pipeline.check_catalog(parent.catalog, [builtin.name for builtin in self.builtins])
+            self.pipeline.check_catalog(parent.catalog, parent.builtin_names)
             await admit_servers(
                 parent,
                 self.pipeline.servers,

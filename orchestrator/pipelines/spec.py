@@ -94,8 +94,7 @@ class GrantSpec:
         return Grant(
             tools=tuple(str(entry) for entry in self.tools),
             delegate=tuple(str(entry) for entry in self.delegate),
-            # a pattern of URIs names no server: what a file grants of one would hold for another's
-            resources=(),
+            resources=tuple(str(entry) for entry in self.resources),
             prompts=tuple(str(entry) for entry in self.prompts),
         )
 

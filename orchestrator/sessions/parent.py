@@ -61,7 +61,10 @@ __all__ = ["PARENT", "ParentSession", "Reload"]
 
 
 class ParentSession:
-    """One session. Use `async with`; when the block ends, everything it started has ended."""
+    """One session. Use `async with`; when the block ends, everything it started has ended.
+
+    `builtin_names` are the tools of `remit` that its policy can permit.
+    """
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class ParentSession:
         self._discovery = Discovery(self._shown_tools, skills)
         own = self._own_tools() if own_tools else ()
         self._builtins = {tool.name: tool for tool in (*builtins, *own)}
+        self.builtin_names = tuple(self._builtins)
         self._ledger = Ledger(thread=threading.get_ident)
         self._cell = self._ledger.open(CellKind.SESSION, "session")
         self._policy_cell = self._ledger.open(CellKind.POLICY, "policy")

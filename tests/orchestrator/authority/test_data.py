@@ -131,3 +131,14 @@ def test_a_prompt_is_got_and_nothing_else_is_done_with_it() -> None:
         "prompt",
     ]
     assert len(list(found.everything)) == 3
+
+
+def test_a_grant_of_one_servers_resources_holds_for_no_others():
+    grant = Grant(resources=["files/doc://public/**"])
+    uri = "doc://public/a/b"
+
+    assert grant.admits(CapabilityRef(ServerName("files"), CapabilityKind.RESOURCE, uri, ""))
+    assert not grant.admits(CapabilityRef(ServerName("other"), CapabilityKind.RESOURCE, uri, ""))
+    assert not grant.admits(
+        CapabilityRef(ServerName("files"), CapabilityKind.RESOURCE, "doc://private/a", "")
+    )

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
@@ -81,13 +82,14 @@ class Stage:
     sessions: list[ParentSession] = field(default_factory=list[ParentSession])
     answers: Callable[[Sequence[Item]], bool] = lambda _: True
     command: str = sys.executable
+    server: Path = SERVER
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
 
     def run(self, *, ask: bool = True, keep_pins: bool = True) -> PipelineRun:
         here = str(self.folder)
-        arguments = ["-I", str(SERVER), "--root", here, "--out", f"{here}/out"]
+        arguments = ["-I", str(self.server), "--root", here, "--out", f"{here}/out"]
         entry = {"command": self.command, "args": arguments, "description_trust": self.trust}
         self.write(".mcp.json", json.dumps({"mcpServers": {"files": entry}}))
         pipeline = Pipeline.load(
@@ -295,3 +297,95 @@ async def test_whoever_watches_is_handed_the_session_before_the_first_agent(stag
 
     assert "agent_started" not in seen[0]
     assert result.status is not RunStatus.OK
+
+
+BOSS = """\
+remit = 1
+name = "p"
+servers = ".mcp.json"
+policy = ["p.policy"]
+
+[agents.boss]
+model = "recipe:recipes.py:boss"
+grant = { tools = ["files/list_files", "remit/*"], delegate = [DELEGATE] }
+"""
+SPAWNS = """
+policy p v1 {
+  permit "list" call on files/list_files
+  permit "own" call on remit/{spawn_subagent,ask_parent,capability_search}
+  permit "hand on" delegate on files/*
+}
+"""
+BOSS_RECIPES = """\
+import json
+from orchestrator import Call
+
+def boss(task):
+    if "/" in task.agent:
+        found = yield Call("files", "list_files")
+        return found.text.splitlines()
+    found = yield Call("remit", "capability_search", {"query": "list files"})
+    asked = yield Call("remit", "ask_parent", {"question": "which ones?"})
+    made = yield Call("remit", "spawn_subagent", {"name": "helper", "prompt": "list"})
+    return {"found": json.loads(found.text), "asked": asked.text, "made": json.loads(made.text)}
+"""
+
+
+@pytest.mark.parametrize(("delegate", "status"), [('"files/list_files"', "ok"), ("", "denied")])
+async def test_an_agent_searches_asks_and_makes_one_of_its_own_that_gets_what_is_handed_on(
+    stage: Stage, delegate: str, status: str
+) -> None:
+    stage.write("pipeline.toml", BOSS.replace("DELEGATE", delegate))
+    stage.write("p.policy", SPAWNS)
+    stage.write("recipes.py", BOSS_RECIPES)
+
+    result = await stage.to_the_end()
+
+    told = cast("dict[str, dict[str, object]]", result.answers()["boss"])
+    assert [hit["name"] for hit in cast("list[dict[str, str]]", told["found"]["found"])] == [
+        "mcp_files_list_files"
+    ]
+    assert str(told["asked"]).startswith("Nobody answers")
+    assert (told["made"]["agent"], told["made"]["status"]) == ("boss/helper", status)
+
+
+READS = """\
+remit = 1
+name = "p"
+servers = ".mcp.json"
+policy = ["p.policy"]
+
+[agents.reader]
+model = "recipe:recipes.py:reader"
+grant = { resources = ["files/doc:///*"], prompts = ["files/review"] }
+
+[agents.other]
+model = "recipe:recipes.py:reader"
+grant = { resources = ["files/doc:///elsewhere"], prompts = [] }
+"""
+DATA_POLICY = """
+policy p v1 {
+  permit "docs" read on files resource "doc:///**"
+  permit "prompts" get_prompt on files/review prompt
+}
+"""
+READING = """\
+from orchestrator import Call
+
+def reader(task):
+    results = yield [
+        Call.read("files", "doc:///handbook"), Call.prompt("files", "review", {"path": "a.py"})
+    ]
+    return [result.error is None for result in results]
+"""
+
+
+async def test_a_step_reads_a_resource_and_gets_a_prompt_that_its_grant_names(stage: Stage) -> None:
+    stage.server = ROOT_FOLDER / "tests" / "servers" / "asking.py"
+    stage.write("pipeline.toml", READS)
+    stage.write("p.policy", DATA_POLICY)
+    stage.write("recipes.py", READING)
+
+    result = await stage.to_the_end()
+
+    assert result.answers() == {"reader": [True, True], "other": [False, False]}
