@@ -93,6 +93,7 @@ class PydanticAiModel:
                 mail=task.mail,
                 said=task.said,
                 shelf=task.shelf,
+                turns=task.turns,
                 tools=tools,
                 gate=gate,
                 ids=self._ids,

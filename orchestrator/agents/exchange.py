@@ -14,6 +14,7 @@ from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     ModelResponseStreamEvent,
@@ -34,7 +35,15 @@ from orchestrator.agents.bridge_errors import failure_of, may_try_again
 from orchestrator.agents.errors import ModelError
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.mailbox import Message
-from orchestrator.agents.model import Call, CallResult, RequestGate, ToolSpec, Turn, Usage
+from orchestrator.agents.model import (
+    Call,
+    CallResult,
+    RequestGate,
+    ToolSpec,
+    Turn,
+    TurnKeeper,
+    Usage,
+)
 from orchestrator.agents.rendering import (
     INSTRUCTIONS,
     described,
@@ -77,6 +86,7 @@ class Exchange:
         mail: Callable[[], Sequence[Message]],
         said: Callable[[str], None],
         shelf: Shelf | None,
+        turns: TurnKeeper | None,
         tools: Sequence[ToolSpec],
         gate: RequestGate,
         ids: IdSource,
@@ -89,6 +99,7 @@ class Exchange:
         self._mail = mail
         self._said = said
         self._shelf = shelf
+        self._turns = turns
         self._ids = ids
         self._bounds = bounds
         self._stream = stream
@@ -115,8 +126,7 @@ class Exchange:
         self._messages = fitted(
             self._messages, chars_max=self._bounds.window_chars_max, shelf=self._shelf
         )
-        response = await self._ask()
-        self._check(response)
+        response = await self._response()
         self._messages.append(response)
         self._asked = tuple(self._understood(part) for part in response.tool_calls)
         usage, model = self._usage(response), response.model_name or ""
@@ -134,6 +144,18 @@ class Exchange:
             model=model,
             finish=finish,
         )
+
+    async def _response(self) -> ModelResponse:
+        """Return what the model said then, where that was kept; else ask it, and keep what it says."""
+        kept = None if self._turns is None else self._turns.take()
+        if kept is not None:
+            (said,) = ModelMessagesTypeAdapter.validate_json(kept)
+            return cast("ModelResponse", said)
+        response = await self._ask()
+        self._check(response)
+        if self._turns is not None:
+            await self._turns.keep(ModelMessagesTypeAdapter.dump_json([response]))
+        return response
 
     def _show_tools(self) -> None:
         """Put into the request what is loaded now, and nothing else."""

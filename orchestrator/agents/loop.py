@@ -343,7 +343,8 @@ class _Run:
     @contextmanager
     def _chat(self) -> Generator[Callable[[Turn], None]]:
         """Open the span of one request to a model; a recipe makes none."""
-        if self.model.provider == RECIPE_PROVIDER:
+        turns = self.task.turns
+        if self.model.provider == RECIPE_PROVIDER or (turns is not None and turns.waiting):
             yield lambda _: None
             return
         self._record_request()

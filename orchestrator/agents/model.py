@@ -25,6 +25,7 @@ __all__ = [
     "RequestGate",
     "ToolSpec",
     "Turn",
+    "TurnKeeper",
     "Usage",
     "unheard",
 ]
@@ -105,6 +106,23 @@ class Earlier:
     answer: object
 
 
+class TurnKeeper(Protocol):
+    """What a language model said in an attempt that was broken off, and where what it says now is kept."""
+
+    @property
+    def waiting(self) -> bool:
+        """True while there is a turn that was kept and not taken: nobody is asked for it again."""
+        ...
+
+    def take(self) -> bytes | None:
+        """Return the next turn of then; None if there is no more."""
+        ...
+
+    async def keep(self, said: bytes) -> None:
+        """Keep a turn, before any call of it is made. Raises RemitError if it cannot be kept."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTask:
     """What an agent is asked to do. `inputs` are other agents' results by name: untrusted.
@@ -124,6 +142,7 @@ class AgentTask:
     returns: Mapping[str, object] | None = None
     shelf: Shelf | None = None
     stays: bool = False
+    turns: TurnKeeper | None = None
     said: Callable[[str], None] = unheard
 
 

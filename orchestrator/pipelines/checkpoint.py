@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from orchestrator.core.errors import ConfigError, RemitError, Where
 
-__all__ = ["KEPT_BYTES_MAX", "RUNNING", "CallRow", "CallState", "Checkpoint", "StepRow"]
+__all__ = ["KEPT_BYTES_MAX", "RUNNING", "CallRow", "CallState", "Checkpoint", "StepRow", "TurnRow"]
 
 KEPT_BYTES_MAX: Final = 16 * 1024 * 1024
 """One result that is kept: two frames' worth, since escapes take more room than what they stand for."""
@@ -34,6 +34,12 @@ CREATE TABLE calls (
   step TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, server TEXT NOT NULL,
   tool TEXT NOT NULL, recorded TEXT NOT NULL, arguments TEXT NOT NULL, state TEXT NOT NULL,
   result BLOB, PRIMARY KEY (step, attempt, number)
+) WITHOUT ROWID;
+"""
+_TURNS: Final = """
+CREATE TABLE IF NOT EXISTS turns (
+  step TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, model TEXT NOT NULL,
+  said BLOB NOT NULL, PRIMARY KEY (step, attempt, number)
 ) WITHOUT ROWID;
 """
 
@@ -82,6 +88,14 @@ class StepRow:
     result: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRow:
+    """What a language model said in one turn, and which one said it."""
+
+    model: str
+    said: bytes
+
+
 RUNNING: Final = "running"
 """The status of a step that was begun."""
 
@@ -108,7 +122,7 @@ class Checkpoint:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             made = cls(path, _connected(path))
             with made._changing() as database:
-                database.executescript(_SCHEMA)
+                database.executescript(_SCHEMA + _TURNS)
                 database.executemany(
                     "INSERT INTO run VALUES (?, ?)", [("format", _FORMAT), *run.items()]
                 )
@@ -134,6 +148,8 @@ class Checkpoint:
                     code="E-CHECKPOINT-IO",
                     where=Where(str(path)),
                 )
+            with opened._changing() as database:  # those of older runs have none
+                database.executescript(_TURNS)
         except (OSError, sqlite3.Error) as error:
             raise _unusable(path, error) from error
         return opened
@@ -179,6 +195,14 @@ class Checkpoint:
             )
             for number, server, tool, recorded, arguments, state, result in rows
         )
+
+    def turns(self, step: str, attempt: int) -> tuple[TurnRow, ...]:
+        """Return what the model of one attempt said, in order."""
+        rows = self._rows(
+            "SELECT model, said FROM turns WHERE step = ? AND attempt = ? ORDER BY number",
+            (step, attempt),
+        )
+        return tuple(TurnRow(model=model, said=said) for model, said in rows)
 
     # ------------------------------------------------------------------- before and after a run
 
@@ -230,8 +254,20 @@ class Checkpoint:
                 database.execute("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", row)
                 if done:
                     database.execute("DELETE FROM calls WHERE step = ?", (step,))
+                    database.execute("DELETE FROM turns WHERE step = ?", (step,))
 
         await self._in_thread(write)
+
+    async def turn_ended(
+        self, step: str, attempt: int, number: int, model: str, said: bytes
+    ) -> None:
+        """Keep what a model said, before any call of it is made. Raises RemitError."""
+        if len(said) > KEPT_BYTES_MAX:
+            raise RemitError("a model's turn is too large to be kept", code="E-CHECKPOINT-IO")
+        await self._write(
+            "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?)",
+            (step, attempt, number, model, said),
+        )
 
     async def call_opens(self, call: CallRow) -> None:
         """Keep that a call is about to be made: before anything of it goes out."""

@@ -22,6 +22,7 @@ from orchestrator.core.outcomes import RunStatus
 from orchestrator.pipelines.checkpoint import CallRow, CallState, Checkpoint, StepRow
 from orchestrator.pipelines.journal import answered_by_person, shown_arguments
 from orchestrator.pipelines.spec import AgentSpec, PipelineSpec
+from orchestrator.pipelines.turns import was_broken_off
 
 __all__ = ["DOUBTS_SHOWN_MAX", "InDoubtError", "WentOut", "recover", "went_out"]
 
@@ -118,9 +119,9 @@ def recover(
     """Settle what a person says of calls in doubt, and return the steps that begin from the start.
 
     `model` takes the place of all models, if not empty. Each step that has ended well stays ended.
-    A recipe's step goes on behind the calls that were answered; a language model's, and one whose
-    agent had agents of its own, is begun anew only where the file declares it idempotent, or
-    `restart` names it.
+    A recipe's step goes on behind the calls that were answered, and so does a language model's that
+    was broken off, behind the turns that were kept. One that failed, and one whose agent had agents
+    of its own, is begun anew only where the file declares it idempotent, or `restart` names it.
 
     Raises:
         InDoubtError: calls are in doubt that `settle` does not name. Those that it names are kept.
@@ -144,7 +145,7 @@ def recover(
         agent = _agent_of(name, spec)
         seen = _seen(name, row, out)
         calls = checkpoint.calls(name, row.attempt)
-        if not _can_go_on(agent, model, seen):
+        if not _can_go_on(checkpoint, row, model or agent.model or "", seen):
             if agent.idempotent:
                 fresh.add(name)
             elif calls or (seen is not None and seen.by_children):
@@ -178,10 +179,18 @@ def _agent_of(name: str, spec: PipelineSpec) -> AgentSpec:
     )
 
 
-def _can_go_on(agent: AgentSpec, model: str, seen: WentOut | None) -> bool:
-    """True if the same agent would make the same calls again, so that answers can stand in for them."""
-    provider = (model or agent.model or "").partition(":")[0]
-    return provider == RECIPE_PROVIDER and (seen is None or not seen.by_children)
+def _can_go_on(checkpoint: Checkpoint, row: StepRow, model: str, seen: WentOut | None) -> bool:
+    """True if the same agent would make the same calls again, so that answers can stand in for them.
+
+    A recipe makes them by itself. What a language model said was kept before the calls that it asked
+    for were made: it is said again, if it is the same model's and the step came to no end of its own.
+    """
+    if seen is not None and seen.by_children:
+        return False
+    if model.partition(":")[0] == RECIPE_PROVIDER:
+        return True
+    turns = checkpoint.turns(row.step, row.attempt) if was_broken_off(row) else ()
+    return bool(turns) and all(turn.model == model for turn in turns)
 
 
 def _in_doubt(
@@ -248,8 +257,8 @@ def _unsafe(steps: Sequence[str]) -> RemitError:
     return RemitError(
         f"cannot go on in the middle of {', '.join(steps)}",
         code="E-RESUME-STEP",
-        why="calls were made there, and a language model, or an agent with agents of its own, "
-        "would not make the same ones again",
+        why="calls were made there, and would not be made the same way again: by a language model that "
+        "failed, or is another one now, or by an agent with agents of its own",
         fix="see `remit audit tail`; if all of it may be done once more, add "
         + " ".join(f"--restart {step}" for step in steps),
         exit_code=ExitCode.INPUT_REQUIRED,

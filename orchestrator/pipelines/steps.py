@@ -20,13 +20,14 @@ from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.core.ports import AuditSink
-from orchestrator.pipelines.checkpoint import CallRow, Checkpoint, StepRow
+from orchestrator.pipelines.checkpoint import CallRow, Checkpoint, StepRow, TurnRow
 from orchestrator.pipelines.gates import AskGate, GateError, gate_of
 from orchestrator.pipelines.inputs import render_prompt
 from orchestrator.pipelines.journal import JournalView
 from orchestrator.pipelines.narrowing import refuse_widened
 from orchestrator.pipelines.returns import check_answer, schema_prompt, typed_answer
 from orchestrator.pipelines.spec import AgentSpec, InputValue, PipelineSpec
+from orchestrator.pipelines.turns import KeptTurns, was_broken_off
 from orchestrator.sessions.parent import ParentSession
 from policies import Label
 
@@ -60,6 +61,7 @@ class Steps:
     _labels: dict[str, frozenset[Label]] = field(default_factory=dict[str, frozenset[Label]])
     _kept: dict[str, StepRow] = field(default_factory=dict[str, StepRow])
     _calls: dict[str, tuple[CallRow, ...]] = field(default_factory=dict[str, tuple[CallRow, ...]])
+    _turns: dict[str, tuple[TurnRow, ...]] = field(default_factory=dict[str, tuple[TurnRow, ...]])
 
     def __post_init__(self) -> None:
         # Read before anything is written: the worker thread has the file to itself from then on.
@@ -69,6 +71,11 @@ class Steps:
                 name: self.checkpoint.calls(name, row.attempt)
                 for name, row in self._kept.items()
                 if row.status != RunStatus.OK.value and name not in self.fresh
+            }
+            self._turns = {
+                name: self.checkpoint.turns(name, row.attempt)
+                for name, row in self._kept.items()
+                if was_broken_off(row) and name not in self.fresh
             }
 
     async def start(self, agent: AgentSpec, answers: Mapping[str, object]) -> AgentResult:
@@ -80,13 +87,14 @@ class Steps:
         await self._pass_gate(agent, answers)
         calls = self._calls.pop(agent.name, ())
         # What was answered belongs to the attempt that asked; without an answer it is a new one.
-        goes_on = kept is not None and bool(calls)
+        turns = self._turns.pop(agent.name, ())
+        goes_on = kept is not None and bool(calls or turns)
         attempt = (kept.attempt if kept is not None else 0) + (not goes_on)
         self._kept[agent.name] = StepRow(step=agent.name, attempt=attempt, status="running")
         if self.checkpoint is not None:
             await self.checkpoint.begin(agent.name, attempt)
         self.audit.append("step_started", {"step": agent.name, "attempt": attempt})
-        result = self._typed(agent, await self._run(agent, answers, attempt, calls))
+        result = self._typed(agent, await self._run(agent, answers, attempt, calls, turns))
         if self.checkpoint is not None:
             await self.checkpoint.end(
                 agent.name,
@@ -103,6 +111,7 @@ class Steps:
         answers: Mapping[str, object],
         attempt: int,
         calls: Sequence[CallRow],
+        turns: Sequence[TurnRow],
     ) -> AgentResult:
         step = self._step(agent)
         checkpoint = self.checkpoint
@@ -137,6 +146,11 @@ class Steps:
         except RemitError:
             subagent.close()
             raise
+        if checkpoint is not None and self.models[step].provider != RECIPE_PROVIDER:
+            model = f"{self.models[step].provider}:{self.models[step].name}"
+            subagent.turns = KeptTurns(
+                checkpoint, step=agent.name, attempt=attempt, model=model, kept=turns
+            )
         # an answer carries what its agent has seen: whoever is handed it carries that on
         subagent.standing.add(label for name in agent.needs for label in self._labels.get(name, ()))
         prompt = render_prompt(agent.prompt, self.values)

@@ -15,7 +15,7 @@ from orchestrator.agents.budget import Budget, Meter, MeterReading, Price, price
 from orchestrator.agents.lifecycle import TaskStep
 from orchestrator.agents.loop import run_agent
 from orchestrator.agents.mailbox import Mailbox
-from orchestrator.agents.model import AgentTask, Earlier, Model
+from orchestrator.agents.model import AgentTask, Earlier, Model, TurnKeeper
 from orchestrator.agents.results import AgentResult
 from orchestrator.agents.shelf import Shelf
 from orchestrator.agents.structured import AnswerShape, answer_shape, any_answer
@@ -128,7 +128,8 @@ class Subagent:
     agents that its own children would descend from, itself the last. `meter` counts what it and
     all below it spend; `give_back` returns the rest to whoever it came from. `through` wraps its
     view while it works, to keep what it is answered; it widens nothing, since each call that it
-    passes on takes the whole road. `standing` is what it carries and has used.
+    passes on takes the whole road. `standing` is what it carries and has used, `turns` keeps what
+    its model says.
     """
 
     stays: ClassVar[bool] = False
@@ -145,6 +146,7 @@ class Subagent:
     _shelf: Shelf | None = field(default_factory=_no_shelf, init=False)
     through: Callable[[AgentView], View] | None = None
     standing: Standing = field(default_factory=Standing)
+    turns: TurnKeeper | None = None
 
     @property
     def id(self) -> AgentId:
@@ -274,6 +276,7 @@ class Subagent:
                 mail=mail.take,
                 shelf=self.shelf if _may_read_on(self.table) else None,
                 stays=self.stays,
+                turns=self.turns,
             ),
             meter.budget,
             clock=home.ports.clock,

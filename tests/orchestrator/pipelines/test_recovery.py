@@ -12,7 +12,7 @@ import pytest
 from orchestrator.audit.log import AuditLog
 from orchestrator.core.errors import ConfigError, RemitError
 from orchestrator.core.ids import RunId
-from orchestrator.pipelines.checkpoint import CallRow, CallState, Checkpoint
+from orchestrator.pipelines.checkpoint import KEPT_BYTES_MAX, CallRow, CallState, Checkpoint
 from orchestrator.pipelines.recovery import InDoubtError, recover
 from orchestrator.pipelines.spec import PipelineSpec
 from tests.orchestrator.agents.stage import HandClock
@@ -187,6 +187,48 @@ async def test_a_language_models_step_does_not_go_on_in_its_middle(earlier: Earl
     assert (caught.value.code, "--restart a" in caught.value.fix) == ("E-RESUME-STEP", True)
     assert earlier.recover(load(MODEL), restart=["a"]) == {"a"}
     assert earlier.recover(load(f"{MODEL}idempotent = true\n")) == {"a"}
+
+
+async def test_a_language_models_step_goes_on_behind_the_turns_that_were_kept(
+    earlier: Earlier, load: Load
+):
+    await earlier.checkpoint.turn_ended("a", 1, 1, "openai:gpt-5", b"[]")
+    await earlier.open_call(1, sent=True)
+
+    with pytest.raises(InDoubtError):
+        earlier.recover(load(MODEL))
+    assert earlier.recover(load(MODEL), settle={"a#1": "lost"}) == frozenset()
+    assert earlier.states() == [CallState.LOST]
+
+
+async def test_what_another_model_said_is_not_gone_on_with(earlier: Earlier, load: Load):
+    await earlier.checkpoint.turn_ended("a", 1, 1, "openai:gpt-5", b"[]")
+    await earlier.open_call(1, sent=True)
+
+    with pytest.raises(RemitError) as caught:
+        earlier.recover(load(MODEL), model="openai:other")
+
+    assert caught.value.code == "E-RESUME-STEP"
+
+
+async def test_a_language_models_step_that_failed_does_not_say_the_same_again(
+    earlier: Earlier, load: Load
+):
+    await earlier.checkpoint.turn_ended("a", 1, 1, "openai:gpt-5", b"[]")
+    await earlier.open_call(1, sent=True)
+    await earlier.checkpoint.end("a", 1, "failed", b"{}", done=False)
+
+    with pytest.raises(RemitError) as caught:
+        earlier.recover(load(MODEL))
+
+    assert caught.value.code == "E-RESUME-STEP"
+
+
+async def test_a_turn_that_is_too_large_is_not_kept_and_its_calls_are_not_made(earlier: Earlier):
+    with pytest.raises(RemitError):
+        await earlier.checkpoint.turn_ended("a", 1, 1, "m", b"x" * (KEPT_BYTES_MAX + 1))
+
+    assert earlier.checkpoint.turns("a", 1) == ()
 
 
 async def test_a_language_models_step_that_made_no_call_begins_again(earlier: Earlier, load: Load):
