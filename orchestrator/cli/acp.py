@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from orchestrator.cli.standing import Given, standing_options
 from orchestrator.core.errors import ConfigError
 
-__all__ = ["acp"]
+if TYPE_CHECKING:
+    from orchestrator.sessions.entries import ServerEntry
+    from orchestrator.surfaces.login import LoopbackStep
+
+__all__ = ["acp", "loopback_for"]
 
 
 @click.command(short_help="Serve an editor: the Agent Client Protocol on stdio.")
@@ -51,7 +56,13 @@ def acp(given: Given) -> None:
         with exported_telemetry() as telemetry, private_stdout() as writes:
             request = replace(request, telemetry=telemetry)
             place = place_for(
-                request, paths, kept, environ=os.environ, home=Path.home(), version=_version()
+                request,
+                paths,
+                kept,
+                environ=os.environ,
+                home=Path.home(),
+                version=_version(),
+                loopback=loopback_for,
             )
 
             async def run() -> None:
@@ -60,6 +71,19 @@ def acp(given: Given) -> None:
             anyio.run(run)
     finally:
         kept.close()
+
+
+def loopback_for(entry: ServerEntry) -> LoopbackStep:
+    """Return what hears a browser come back from a login; it is the editor that opens the address."""
+    from orchestrator.surfaces.login import LoopbackStep
+
+    return LoopbackStep(
+        tell=_untold, open_url=None, registered=entry.login.redirect_uri, port=entry.login.port
+    )
+
+
+def _untold(_: str) -> None:
+    """The editor is told of the address, and nobody else is here."""
 
 
 def _version() -> str:

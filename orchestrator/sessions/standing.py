@@ -72,7 +72,15 @@ from orchestrator.sessions.upkeep import Notice, Upkeep, failed_servers
 from orchestrator.telemetry.setup import TelemetryMaker, installed_telemetry
 from policies import ASK_ALL
 
-__all__ = ["Notice", "Standing", "StandingRequest", "Upkeep", "open_standing", "standing_settings"]
+__all__ = [
+    "Notice",
+    "Show",
+    "Standing",
+    "StandingRequest",
+    "Upkeep",
+    "open_standing",
+    "standing_settings",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +118,14 @@ class StandingRequest:
     telemetry: TelemetryMaker = installed_telemetry
 
 
+class Show(Protocol):
+    """Shows what is not admitted yet; `again` is a server that offers something else by now."""
+
+    def __call__(self, confirm: Confirm, again: str = "") -> Awaitable[Sequence[Notice]]:
+        """Return what still is not admitted. See `Standing.show`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """A session that stands.
@@ -135,7 +151,7 @@ class Standing:
     audit: Path
     notices: tuple[Notice, ...]
     records: AgentRecords
-    show: Callable[[Confirm], Awaitable[Sequence[Notice]]]
+    show: Show
     upkeep: Upkeep
 
 
@@ -418,8 +434,11 @@ class _Preparing:
         self._waiting = self.entries
         self.notices += await self.admit_rest(admit)
 
-    async def show(self, admit: _Admit, confirm: Confirm) -> Sequence[Notice]:
+    async def show(self, admit: _Admit, confirm: Confirm, again: str = "") -> Sequence[Notice]:
         """Have what is not admitted yet shown to a person, and return what still is not."""
+        known = {entry.name for entry in self._waiting}
+        found = [entry for entry in self.entries if entry.name == again and again not in known]
+        self._waiting = (*self._waiting, *found)
         asking = self.asking.asked_by(confirm, "editor")
         return await self.admit_rest(partial(admit, settle=asking.settle))
 

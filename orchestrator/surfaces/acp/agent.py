@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -26,14 +24,9 @@ from mcp_client.protocol.events import (
     RequestReceived,
     ResponseReceived,
 )
-from orchestrator.agents.events import AgentEvent
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import RemitError
-from orchestrator.core.ports import Clock
-from orchestrator.sessions.conversations import Conversation, Conversations
-from orchestrator.sessions.elicitations import ElicitationMode
-from orchestrator.sessions.entries import ServersFile
-from orchestrator.sessions.standing import Standing
+from orchestrator.sessions.conversations import Conversation
 from orchestrator.surfaces.acp.editor import Editor
 from orchestrator.surfaces.acp.errors import (
     CANCELLED,
@@ -57,12 +50,13 @@ from orchestrator.surfaces.acp.params import (
     text_of,
     text_or_none,
 )
+from orchestrator.surfaces.acp.plans import Place, SessionPlan
 from orchestrator.surfaces.acp.session import EditorSession
 from orchestrator.surfaces.acp.updates import commands_update, info_update
 from orchestrator.surfaces.acp.wire import Reply, Wire
 from policies import PolicyError
 
-__all__ = ["AcpAgent", "Place", "SessionPlan"]
+__all__ = ["AcpAgent"]
 
 VERSION: Final = 1
 """The version of the protocol that is spoken. Another one that an editor asks for is answered with it."""
@@ -72,43 +66,6 @@ NOTICES_META: Final = "remit/notices"
 Answer = Mapping[str, object]
 Later = Callable[[], Awaitable[Answer]]
 """The rest of a request, once it is begun."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPlan:
-    """A session to open: its name, where, the editor's servers, and who is told what agents do.
-
-    `modes` are the ways in which the editor can ask a person for a server.
-    """
-
-    name: str
-    cwd: Path
-    handed: ServersFile
-    modes: frozenset[ElicitationMode]
-    hear: Callable[[AgentEvent], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where the agent is at home.
-
-    Attributes:
-        open: opens the session behind a plan.
-        kept: the list of sessions.
-        project_of: whose a folder's records are.
-        forget: removes the records of a session of a project.
-        home: the person's home folder.
-        clock: what time it is.
-        version: of this program.
-    """
-
-    open: Callable[[SessionPlan], AbstractAsyncContextManager[Standing]]
-    kept: Conversations
-    project_of: Callable[[Path], Path]
-    forget: Callable[[str, str], None]
-    home: Path
-    clock: Clock
-    version: str
 
 
 class AcpAgent:
@@ -291,7 +248,12 @@ class AcpAgent:
             raise RequestError(INVALID_PARAMS, "cwd is no folder")
         handed = read_handed(request.servers, request.cwd, self._place.home)
         session = EditorSession(
-            titled.id, self._editor, self._limits, cwd=request.cwd, touch=titled.touch
+            titled.id,
+            self._editor,
+            self._limits,
+            cwd=request.cwd,
+            touch=titled.touch,
+            loopback=self._place.loopback,
         )
         plan = SessionPlan(
             name=titled.id,
@@ -299,6 +261,7 @@ class AcpAgent:
             handed=handed,
             modes=self._editor.offer.modes,
             hear=session.hear,
+            login=session.login_step,
         )
         self._opening += 1
         try:

@@ -7,6 +7,7 @@ nobody waits any more, and what it still answers is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import count
 
 import anyio
@@ -51,6 +52,11 @@ class Editor:
         except UnsendableError:
             return
         self._send(frame)
+
+    def notify(self, method: str, params: Mapping[str, object]) -> None:
+        """Tell of something else. What no frame can hold is left out."""
+        with suppress(UnsendableError):
+            self._send(self._wire.notification(method, params))
 
     async def ask(self, method: str, params: Mapping[str, object]) -> Mapping[str, object]:
         """Return what the editor answers.

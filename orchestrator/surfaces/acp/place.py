@@ -5,7 +5,7 @@ Serves nobody; each session is opened under what is approved, pinned and set at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +13,14 @@ from pathlib import Path
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.assembling import forget_records
 from orchestrator.sessions.conversations import Conversations
+from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.layers import SERVERS_FILE
 from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.projects import project_of
 from orchestrator.sessions.standing import Standing, StandingRequest, open_standing
 from orchestrator.sessions.state import StatePaths
-from orchestrator.surfaces.acp.agent import Place, SessionPlan
+from orchestrator.surfaces.acp.plans import Place, SessionPlan
+from orchestrator.surfaces.acp.visiting import ComesBack
 
 __all__ = ["place_for"]
 
@@ -41,6 +43,7 @@ def place_for(
     environ: Mapping[str, str],
     home: Path,
     version: str,
+    loopback: Callable[[ServerEntry], ComesBack],
 ) -> Place:
     """Return the place whose sessions are opened as `request` says, each in its own folder."""
 
@@ -53,7 +56,12 @@ def place_for(
             record=_record(plan.name),
         )
         return open_standing(
-            wanted, environ=environ, home=home, approver=_EditorsPerson(), on_event=plan.hear
+            wanted,
+            environ=environ,
+            home=home,
+            approver=_EditorsPerson(),
+            login=plan.login,
+            on_event=plan.hear,
         )
 
     return Place(
@@ -61,6 +69,7 @@ def place_for(
         kept=kept,
         project_of=lambda cwd: project_of(cwd / SERVERS_FILE).resolve(),
         forget=lambda project, name: forget_records(paths, Path(project), _record(name)),
+        loopback=loopback,
         home=home,
         clock=SystemClock(),
         version=version,

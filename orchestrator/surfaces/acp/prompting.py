@@ -16,7 +16,10 @@ __all__ = ["Turn"]
 
 
 class Turn:
-    """One prompt, and how it ends. `scope` holds what comes before its task; `task` is the rest."""
+    """One prompt, and how it ends. `scope` holds what comes before its task; `task` is the rest.
+
+    `over` is set once nobody waits for an answer of its person any more.
+    """
 
     def __init__(self, request: PromptRequest, view: TurnView) -> None:
         self.request = request
@@ -25,11 +28,13 @@ class Turn:
         self.cancelled = False
         self.task: Task[Any] | None = None
         self.ended = anyio.Event()
+        self.over = anyio.Event()
         self._end: StopReason | RequestError | None = None
 
     def cancel(self) -> None:
         """Stop it. The agent's authority is gone when this returns. Idempotent."""
         self.cancelled = True
+        self.over.set()
         if self.task is None:
             self.scope.cancel()
         else:
@@ -45,6 +50,7 @@ class Turn:
         """Note how it ended; only the first word counts."""
         if self._end is None:
             self._end = end
+            self.over.set()
             self.ended.set()
 
     async def stopped(self) -> StopReason:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import anyio
 
-from orchestrator.surfaces.acp.agent import AcpAgent, Place
+from orchestrator.surfaces.acp.agent import AcpAgent
 from orchestrator.surfaces.acp.limits import AcpLimits
+from orchestrator.surfaces.acp.plans import Place
 from orchestrator.surfaces.acp.stdio import Outbox, read_bytes
 
 __all__ = ["serve"]

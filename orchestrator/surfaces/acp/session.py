@@ -13,12 +13,16 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from mcp_client.auth.settings import AuthorizationStep
 from orchestrator.agents.events import AgentEnded, AgentEvent, AgentStarted
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, RemitError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.approvals import Item
+from orchestrator.sessions.consent import Confirm
+from orchestrator.sessions.elicitations import ElicitationMode
+from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.standing import Notice, Standing
@@ -32,6 +36,7 @@ from orchestrator.surfaces.acp.params import PromptRequest
 from orchestrator.surfaces.acp.prompting import Turn
 from orchestrator.surfaces.acp.turn import TurnView
 from orchestrator.surfaces.acp.updates import COMMANDS, Update, chunks
+from orchestrator.surfaces.acp.visiting import ComesBack, EditorStep
 
 __all__ = ["EditorSession"]
 
@@ -47,6 +52,7 @@ class EditorSession:
         *,
         cwd: Path,
         touch: Callable[[str], None],
+        loopback: Callable[[ServerEntry], ComesBack],
     ) -> None:
         self.name = name
         self._cwd = cwd
@@ -54,6 +60,7 @@ class EditorSession:
         self._editor = editor
         self._limits = limits
         self._touch = touch
+        self._loopback = loopback
         self._asking = Asking(
             name,
             editor,
@@ -209,7 +216,7 @@ class EditorSession:
             if turn.cancelled:
                 return StopReason.CANCELLED
             self._touch(turn.request.text)
-            if self._answer_command(turn.request.text, standing):
+            if await self._answer_command(turn, standing):
                 return StopReason.END_TURN
             agent = await self._agent(turn, standing)
             with anyio.CancelScope(shield=True):  # what has been put in its queue is in our hands
@@ -234,11 +241,7 @@ class EditorSession:
         if standing.model is None:
             raise _nobody(standing.notices)
         if self.mode is Mode.ASK:
-
-            async def confirm(items: Sequence[Item]) -> bool:
-                return await self._asking.confirm_tools(items, turn.view.new_id())
-
-            shown = await standing.show(confirm)
+            shown = await standing.show(self._confirm(turn))
             servers = standing.session.servers
             # of a server that stands only its tools can be pending, and they were shown just now
             kept = [
@@ -255,16 +258,27 @@ class EditorSession:
         )
         return self._assistant
 
-    def _answer_command(self, text: str, standing: Standing) -> bool:
+    def _confirm(self, turn: Turn) -> Confirm:
+        """Return what shows the person of a turn what servers say of their tools."""
+
+        async def confirm(items: Sequence[Item]) -> bool:
+            return await self._asking.confirm_tools(items, turn.view.new_id())
+
+        return confirm
+
+    async def _answer_command(self, turn: Turn, standing: Standing) -> bool:
         """Answer a command of ours; False if it is none."""
-        name = text.strip().removeprefix("/")
-        if not text.strip().startswith("/") or name not in COMMANDS:
+        word, _, rest = turn.request.text.strip().partition(" ")
+        name = word.removeprefix("/")
+        if not word.startswith("/") or name not in COMMANDS or (rest and name != "login"):
             return False
         session = standing.session
         match name:
             case "servers":
                 lines = [f"{label}: {item.state.value}" for label, item in session.servers.items()]
                 lines += [_told(notice).strip() for notice in self._notices]
+            case "login":
+                lines = await self._log_in(rest.strip(), turn, standing)
             case "agents":
                 lines = [f"{path}" for path in session.agents]
             case _:
@@ -272,6 +286,35 @@ class EditorSession:
         for update in chunks("agent_message_chunk", "\n".join(lines) or "none", self._limits):
             self.tell(update)
         return True
+
+    async def _log_in(self, name: str, turn: Turn, standing: Standing) -> list[str]:
+        """Have the person log in to a server, and return what to say of it."""
+        try:
+            connection = await standing.session.log_in(name)
+        except RemitError as error:
+            return [f"{error.code}: {safe_line(error.message, reveal=True)}", f"fix: {error.fix}"]
+        left = [item for item in self._notices if item.name != name]
+        self._notices = (*left, *await standing.show(self._confirm(turn), again=name))
+        lines = [f"{safe_line(name, reveal=True)} is {connection.state.value}"]
+        if self._assistant is not None:
+            lines.append("load the session again to have its tools shown and used")
+        return lines
+
+    def login_step(self, entry: ServerEntry) -> AuthorizationStep | None:
+        """Return who has the person log in to a server: the editor, in a turn that is attended."""
+        turn = self._turn
+        if turn is None or self.mode is not Mode.ASK:
+            return None
+        if ElicitationMode.URL not in self._editor.offer.modes:
+            return None
+        return EditorStep(
+            editor=self._editor,
+            session=self.name,
+            visit_id=f"{self.name}.{turn.view.new_id()}",
+            server=entry.name,
+            turn=turn,
+            loopback=self._loopback(entry),
+        )
 
     # ------------------------------------------------------------------------------ people
 

@@ -26,8 +26,12 @@ COMMANDS: Final = {
     "servers": "Show the servers of this session, and what is left out.",
     "agents": "Show the agents that are at work.",
     "audit": "Show where this session is recorded.",
+    "login": "Log in to a server, by an address that is opened here.",
 }
 """Commands that are answered without a model, by name."""
+
+
+_INPUTS: Final = {"login": {"input": {"hint": "server"}}}
 
 
 def content(text: str) -> dict[str, object]:
@@ -47,7 +51,8 @@ def commands_update() -> Update:
     return {
         "sessionUpdate": "available_commands_update",
         "availableCommands": [
-            {"name": name, "description": text} for name, text in COMMANDS.items()
+            {"name": name, "description": text, **_INPUTS.get(name, {})}
+            for name, text in COMMANDS.items()
         ],
     }
 

@@ -14,6 +14,7 @@ from typing import cast
 
 import anyio
 
+from orchestrator.cli.acp import loopback_for
 from orchestrator.sessions.conversations import Conversations
 from orchestrator.sessions.standing import StandingRequest
 from orchestrator.sessions.state import StatePaths
@@ -240,6 +241,7 @@ async def serving(
         environ={"REMIT_HOME": str(home.state), "PATH": os.environ["PATH"]},
         home=home.state,
         version="0",
+        loopback=loopback_for,
     )
     try:
         await serve(place, reads=reads, writes=writes, limits=limits)
