@@ -41,6 +41,7 @@ def get_server(name: str, servers: Path | None, as_json: bool) -> None:
     """Show one entry: where it stands, what it is, and the names of what it sets."""
     from orchestrator.cli.configured import configured, configured_entry
     from orchestrator.sessions.entries import EntryState, server_item
+    from orchestrator.sessions.sandbox import sandbox_lines
 
     found = configured(servers)
     entry = configured_entry(found, name)
@@ -57,6 +58,7 @@ def get_server(name: str, servers: Path | None, as_json: bool) -> None:
         "keys": sorted(entry.raw),
         **{key: _names(entry, key) for key in _NAMED},
         "variables": sorted(entry.variables),
+        "sandbox": sandbox_lines(entry.asked_sandbox),
     }
     if as_json:
         print_json(shown)

@@ -19,6 +19,7 @@ from orchestrator.core.ids import ServerName
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.fingerprints import CommandLine
 from orchestrator.sessions.oauth import NO_LOGIN, LoginEntry
+from orchestrator.sessions.sandbox import Sandbox, sandbox_lines
 from orchestrator.sessions.words import loads_code
 
 __all__ = [
@@ -108,6 +109,9 @@ class ServerEntry:
         files: those files, each with its SHA-256.
         variables: the environment's variables that the entry wants.
         command_line: what decides which files are run (project's only, and only if READY).
+        sandbox: what it is confined to, expanded; None for nothing.
+        asked_sandbox: the same as it stands in the file.
+        unconfined: it has a sandbox, which could not be had and is not required.
     """
 
     name: ServerName
@@ -133,6 +137,9 @@ class ServerEntry:
     files: tuple[tuple[str, str], ...] = ()
     variables: tuple[str, ...] = ()
     command_line: CommandLine | None = field(default=None, repr=False)
+    sandbox: Sandbox | None = None
+    asked_sandbox: Sandbox | None = None
+    unconfined: bool = False
 
     @property
     def is_unpinned(self) -> bool:
@@ -240,6 +247,7 @@ def server_item(entry: ServerEntry) -> Item:
     """
     lines = _started(entry) if entry.transport is ServerTransport.STDIO else _reached(entry)
     raw_roots = cast("list[str]", entry.raw.get("roots", []))
+    lines += sandbox_lines(entry.asked_sandbox)
     lines += [f"is told of this place of yours, if a policy lets it: {uri}" for uri in raw_roots]
     if entry.variables:
         lines.append("reads your variables: " + ", ".join(entry.variables))

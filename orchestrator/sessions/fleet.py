@@ -24,12 +24,13 @@ from orchestrator.catalog.listing import CatalogTool, ServerListing
 from orchestrator.core.errors import ConfigError, DenyReason
 from orchestrator.core.ids import ServerName
 from orchestrator.core.nearest import did_you_mean
+from orchestrator.sessions.endings import login_failed, needs_login
 from orchestrator.sessions.entries import EntryState, ServerEntry
 from orchestrator.sessions.inquiries import Inquiries
 from orchestrator.sessions.logins import LoginPorts, ServerLogin
 from orchestrator.sessions.offered_data import data_offers
 from orchestrator.sessions.ports import SessionPorts
-from orchestrator.sessions.servers import ServerConnection, ServerState, login_failed, needs_login
+from orchestrator.sessions.servers import ServerConnection, ServerState
 
 __all__ = ["Difference", "ServerFleet", "difference"]
 

@@ -16,10 +16,9 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from mcp_client.auth.errors import AuthorizationFailedError, NeedsAuthorizationError
+from mcp_client.auth.errors import NeedsAuthorizationError
 from mcp_client.client import Client, Host, HttpSpec, ServerSource, ServerSpec, connect
 from mcp_client.protocol.dialect import Dialect
-from mcp_client.protocol.errors import McpError, ServerGoneError
 from mcp_client.protocol.http.errors import AuthorizationRequiredError
 from mcp_client.protocol.jsonrpc import decode
 from mcp_client.protocol.limits import ClientLimits
@@ -31,12 +30,12 @@ from orchestrator.catalog.listing import CatalogTool, ServerListing, list_server
 from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.errors import (
     DenyReason,
-    ExitCode,
     RemitError,
-    ServerFailedError,
 )
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
+from orchestrator.sessions.confining import confined
+from orchestrator.sessions.endings import aborted, explain, needs_login
 from orchestrator.sessions.entries import ServerEntry, ServerTransport, refuse_changed
 from orchestrator.sessions.inquiries import Inquiries
 from orchestrator.sessions.logins import ServerLogin
@@ -49,8 +48,6 @@ __all__ = [
     "CHANGED_NAMES_MAX",
     "ServerConnection",
     "ServerState",
-    "login_failed",
-    "needs_login",
     "server_source",
 ]
 
@@ -58,8 +55,6 @@ CHANGED_NAMES_MAX: Final = 100
 """Names of changed tools in one record; the others are counted."""
 CHANGED_CHARS_MAX: Final = 2_000
 """Characters of such names in one record, of tools and of data each: escaped, one is up to 12 bytes."""
-LAST_LINES: Final = 3
-"""Lines of a failed server's stderr that are told with its error."""
 RELISTS_BURST: Final = 8
 """How often a server that keeps saying that its tools have changed is listed again …"""
 RELISTS_SECONDS: Final = 8.0
@@ -80,6 +75,7 @@ class ServerState(Enum):
     """Withdrawn by hand; it can be enabled again, as another incarnation."""
 
 
+_VERBS: Final = {ServerState.LOST: "was lost", ServerState.FAILED: "could not be connected"}
 _WITHDRAWN: Final = frozenset({ServerState.REMOVED, ServerState.DISABLED})
 
 
@@ -124,6 +120,7 @@ class ServerConnection:
     data_cells: dict[CapabilityRef, Cell] = field(default_factory=dict[CapabilityRef, Cell])
     ready: anyio.Event = field(default_factory=anyio.Event)
     _client: Client | None = None
+    _started: ServerEntry | None = None
     _listed_for: int = 0
     _catching_up: anyio.Lock = field(default_factory=anyio.Lock)
     _refreshing: anyio.Lock = field(default_factory=anyio.Lock)
@@ -134,6 +131,11 @@ class ServerConnection:
     def name(self) -> ServerName:
         """The host's label."""
         return self.entry.name
+
+    @property
+    def unconfined(self) -> bool:
+        """Whether it runs with all the person's rights although its entry has a sandbox."""
+        return self._started is not None and self._started.unconfined
 
     @property
     def over(self) -> bool:
@@ -156,7 +158,7 @@ class ServerConnection:
                     await after.wait_over()
                 await self._connect(observer, guard, cancel)
             # Neither removed nor gone by itself: then a frame could not be finished.
-            self._end(_aborted(self.name))
+            self._end(aborted(self.name))
         except Exception as error:  # noqa: BLE001  # whatever it is, the other servers go on
             self._end(error)
         finally:
@@ -170,6 +172,9 @@ class ServerConnection:
         if self.entry.command_line is not None:
             # As late as can be: somebody may have changed them while a person looked at them.
             await anyio.to_thread.run_sync(refuse_changed, self.entry)
+        self._started = self.entry
+        if self.entry.sandbox is not None:
+            self._started = await anyio.to_thread.run_sync(confined, self.entry)
         with ExitStack() as opening:
             opening.enter_context(self.ports.telemetry.connecting(observer.peer))
             async with self._reached(observer, guard, cancel) as client:
@@ -196,7 +201,8 @@ class ServerConnection:
             catch_up=partial(self._catch_up, client),
         )
         self.state = ServerState.CONNECTED
-        self._record("server_connected", tools=len(self.definitions))
+        box = {"unconfined": True} if self.unconfined else {}
+        self._record("server_connected", tools=len(self.definitions), **box)
         self.broker.attach(link)
         self.ready.set()
         try:
@@ -209,7 +215,7 @@ class ServerConnection:
     async def _reached(
         self, observer: WireObserver, guard: SessionGuard, cancel: CancelGuard
     ) -> AsyncGenerator[Client]:
-        source = self.reach(self.entry)
+        source = self.reach(self._started or self.entry)
         # one for each connection: nothing that was learned of another server counts here
         dialect = Dialect(opening=self.entry.protocol)
         handlers = self.inquiries.handlers(self.entry)
@@ -409,7 +415,7 @@ class ServerConnection:
             self._revoke(DenyReason.NEEDS_AUTH)
         else:
             self.state = ServerState.LOST if self.ready.is_set() else ServerState.FAILED
-            self.error = _explain(self.name, self.state, error)
+            self.error = explain(self.name, error, verb=_VERBS[self.state])
             self._revoke(DenyReason.SERVER_DISCONNECTED)
         self._record("server_lost", state=self.state.value, error=self.error.code)
         self.on_change(self)
@@ -430,12 +436,6 @@ def _within_a_record(names: Sequence[str]) -> list[str]:
     return kept
 
 
-def _aborted(name: ServerName) -> McpError:
-    return ServerGoneError(
-        "its connection was ended, since a frame could not be finished", server=name, stage="send"
-    )
-
-
 def server_source(entry: ServerEntry) -> ServerSource:
     """Return how a server of a servers file is reached: as a child process, or by its URL."""
     if entry.transport is not ServerTransport.STDIO:
@@ -447,61 +447,3 @@ def server_source(entry: ServerEntry) -> ServerSource:
         env=entry.env,
         cwd=str(entry.cwd),
     )
-
-
-def needs_login(name: ServerName) -> ServerFailedError:
-    """Return what is told of a server that wants a login, and how to mend it."""
-    return ServerFailedError(
-        f"server {name!r} wants a login",
-        code="E-SERVER-NEEDS-AUTH",
-        server=name,
-        fix=f"remit mcp login {name}; or mend the headers of its entry, if it has its own",
-        exit_code=ExitCode.NEEDS_AUTHORIZATION,
-    )
-
-
-def login_failed(name: ServerName, error: McpError) -> ServerFailedError:
-    """Return why a login came to nothing, without a word of the server's."""
-    return ServerFailedError(
-        f"server {name!r} could not be logged in to: {error}",
-        code="E-LOGIN-FAILED",
-        server=name,
-        fix="try it again; nothing that was reached before is lost by it",
-    )
-
-
-def _explain(name: ServerName, state: ServerState, error: Exception) -> RemitError:
-    """Return what became of a server, without a word of its own."""
-    if isinstance(error, RemitError):
-        return error
-    if not isinstance(error, McpError):
-        # A mistake of ours; its own text might hold a server's.
-        return ServerFailedError(
-            f"server {name!r} ended with a mistake of this program ({type(error).__name__})",
-            code="E-SERVER-INTERNAL",
-            server=name,
-            fix="please report it; the other servers go on",
-        )
-    stage = error.stage
-    code = f"E-SERVER-{stage.upper() or 'FAILED'}"
-    status = error.exit_status if isinstance(error, ServerGoneError) else None
-    told = f"status {status}"
-    # a transport may have said it already
-    ending = f" (exit {told})" if status is not None and told not in str(error) else ""
-    tail = error.stderr_tail if isinstance(error, ServerGoneError) else ""
-    verb = "was lost" if state is ServerState.LOST else "could not be connected"
-    return ServerFailedError(
-        f"server {name!r} {verb}: {error}{ending}",
-        code=code,
-        server=name,
-        fix=f"remit mcp login {name}, to try it again"
-        if isinstance(error, AuthorizationFailedError)
-        else "start its command by hand to see what it says, or look at `remit mcp list`",
-        untrusted_detail=_last_lines(tail),
-    )
-
-
-def _last_lines(tail: str) -> str:
-    """Return the end of what a server said, on one line: the reason of a failure stands last."""
-    lines = [line.strip() for line in tail.splitlines() if line.strip()]
-    return " | ".join(lines[-LAST_LINES:])

@@ -90,8 +90,18 @@ class Upkeep:
 
 
 def failed_servers(session: ParentSession) -> list[Notice]:
-    """Return the servers that cannot be used, and why, without a word of theirs."""
-    return [
+    """Return the servers that cannot be used or not as they were to be, without a word of theirs."""
+    boxless = [
+        Notice(
+            name,
+            "not in its sandbox",
+            "there is no bubblewrap that works here: it runs with all your rights",
+            'apt install bubblewrap; with "required": true it is not started without one',
+        )
+        for name, connection in session.servers.items()
+        if connection.unconfined
+    ]
+    return boxless + [
         Notice(name, connection.state.value, _message(connection.error), connection.error.fix)
         for name, connection in session.servers.items()
         if connection.error is not None

@@ -45,6 +45,7 @@ from orchestrator.sessions.fingerprints import CommandLine, Digests
 from orchestrator.sessions.interpolation import InterpolationError, Variables, variables_in
 from orchestrator.sessions.oauth import LOGIN_KEYS, NO_LOGIN, LoginTexts, read_login
 from orchestrator.sessions.remote import RemoteTexts, fault_of, read_remote
+from orchestrator.sessions.sandbox import Sandbox, read_sandbox, undoes_it
 
 __all__ = ["EntryReading"]
 
@@ -65,6 +66,8 @@ class _Options(TypedDict):
     description_trust: DescriptionTrust
     isolate: Isolation
     protocol: Opening
+    sandbox: Sandbox | None
+    asked_sandbox: Sandbox | None
 
 
 class EntryReading:
@@ -92,12 +95,13 @@ class EntryReading:
         roots = table.strings("roots", ())
         if len(args) > WORDS_MAX or len(env) > WORDS_MAX:
             raise table.error(f"more than {WORDS_MAX} arguments or variables")
-        options = self._options()
         started = transport is ServerTransport.STDIO
         remote = RemoteTexts(url="", headers={}) if started else read_remote(table)
         texts = (command, *args, *env.values(), cwd)
         # First, since no text that has no canonical form may reach a path or a program.
         raw_digest = self._raw_digest()
+        options = self._options()
+        confining = _paths_of(options["asked_sandbox"])
         expanded = [self._expand(text) for text in texts]
         reached = remote.expanded([self._expand(text) for text in remote.texts])
         granted = self._roots(roots)
@@ -111,7 +115,7 @@ class EntryReading:
         elif self._source.origin is Origin.PROJECT:
             search = env.get("PATH") and expanded[1 + len(args) + list(env).index("PATH")]
             command_line = self._command_line(texts, expanded, folder, search)
-            if not self._is_too_long((*env, *texts, *roots)):
+            if not self._is_too_long((*env, *texts, *roots, *confining)):
                 files = self._files(command_line)
         state = self._state(transport)
         ready = state is EntryState.READY
@@ -136,7 +140,7 @@ class EntryReading:
             roots=granted if ready else (),
             files=files,
             command_line=command_line if ready else None,
-            variables=_wanted((*texts, *roots, *remote.texts, *login.texts)),
+            variables=_wanted((*texts, *roots, *remote.texts, *login.texts, *confining)),
             **options,
         )
         return entry, self._warnings
@@ -223,6 +227,7 @@ class EntryReading:
                 "protocol",
                 fix=did_you_mean(protocol, _OPENINGS) or "use one of " + ", ".join(_OPENINGS),
             )
+        asked = self._asked_sandbox()
         return _Options(
             timeout_seconds=None if milliseconds is None else milliseconds / 1000,
             description_trust=self._description_trust(),
@@ -230,6 +235,8 @@ class EntryReading:
                 table.choice("isolate", [item.value for item in Isolation], Isolation.SESSION.value)
             ),
             protocol=_OPENINGS.get(protocol, Opening.LEGACY_FIRST),
+            sandbox=self._sandbox(asked),
+            asked_sandbox=asked,
         )
 
     def _description_trust(self) -> DescriptionTrust:
@@ -282,6 +289,33 @@ class EntryReading:
                     fix='write it as "file://${workspaceFolder}/docs"',
                 )
         return roots
+
+    def _asked_sandbox(self) -> Sandbox | None:
+        """Read what it is to be confined to. What is not understood spoils the entry: it narrows."""
+        if "command" not in self._table or self._table.value.get("sandbox") in (None, False):
+            return None
+        try:
+            table = self._table.optional("sandbox")
+            return None if table is None else read_sandbox(table)
+        except ConfigError as error:
+            self._spoil(f"server {self._name}: {error.message}", "sandbox", fix=error.fix)
+            return None
+
+    def _sandbox(self, asked: Sandbox | None) -> Sandbox | None:
+        """Expand it. What would open all that a sandbox closes spoils the entry."""
+        if asked is None:
+            return None
+        folder = str(self._source.project)
+        expanded = [self._expand(path) for path in asked.paths]
+        opened = [os.path.normpath(os.path.join(folder, path)) for path in expanded]  # noqa: PTH118
+        if any(undoes_it(path, str(self._source.home)) for path in opened):
+            self._spoil(
+                f"the sandbox of server {self._name} opens a folder that holds all of yours",
+                "sandbox",
+                fix="name the folders in it that the server needs",
+            )
+        count = len(asked.writes)
+        return replace(asked, writes=tuple(opened[:count]), reads=tuple(opened[count:]))
 
     def _login(self) -> LoginTexts:
         """Read how it is logged in to. What only the person may give up, no project gives up."""
@@ -402,3 +436,7 @@ def _wanted(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the person's variables that these texts want; the run's own is none of them."""
     found = (name for text in texts for name in variables_in(text) if name != OUT_VARIABLE)
     return tuple(dict.fromkeys(found))
+
+
+def _paths_of(sandbox: Sandbox | None) -> tuple[str, ...]:
+    return () if sandbox is None else sandbox.paths

@@ -24,11 +24,11 @@ __all__ = [
 KNOWN: Final = frozenset(
     {
         "args", "command", "cwd", "description_trust", "disabled", "enabled", "env", "isolate",
-        "protocol", "roots", "timeout", "type",
+        "protocol", "roots", "sandbox", "timeout", "type",
     }
 )  # fmt: skip
 """Keys of a server that is started; of one at a URL, those that are not `STARTED`."""
-STARTED: Final = frozenset({"args", "command", "cwd", "env"})
+STARTED: Final = frozenset({"args", "command", "cwd", "env", "sandbox"})
 """Keys that only a server which is started can have."""
 REMOTE: Final = frozenset({"auth", "headers", "headersHelper", "httpUrl", "oauth", "url"})
 """Keys that only a server at a URL can have."""
@@ -41,7 +41,7 @@ WIDENING: Final = frozenset(
 NARROWING: Final = frozenset(
     {
         "disabledTools", "disabled_tools", "enabled_tools", "excludeTools", "includeTools",
-        "sandbox", "sandboxEnabled",
+        "sandboxEnabled",
     }
 )  # fmt: skip
 """Keys of other clients that would narrow it and are not supported: the entry is unusable."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.core.errors import ConfigError
+from orchestrator.sessions.confining import bubblewrap
 from orchestrator.sessions.credentials import credential_store
 from orchestrator.sessions.state import StatePaths, refuse_shared
 from orchestrator.surfaces.doctor.findings import Finding, Level
@@ -174,13 +175,22 @@ def _changed(path: Path) -> float:
 
 
 def _sandbox() -> Finding:
-    found = shutil.which("bwrap")
-    if found:
+    path = os.environ.get("PATH", "")
+    if bubblewrap(path):
         return Finding(name="sandbox", level=Level.OK, detail="bubblewrap")
+    if shutil.which("bwrap", path=path):
+        return Finding(
+            name="sandbox",
+            level=Level.WARN,
+            detail="bubblewrap may make no namespaces here: servers run with all your rights, "
+            "and those whose sandbox is required do not start",
+            fix="turn on namespaces of users: sysctl kernel.unprivileged_userns_clone=1",
+        )
     return Finding(
         name="sandbox",
         level=Level.WARN,
-        detail="no bubblewrap: servers run with all your rights",
+        detail="no bubblewrap: servers run with all your rights, and those whose sandbox is required "
+        "do not start",
         fix="apt install bubblewrap",
     )
 

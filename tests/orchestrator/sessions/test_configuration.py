@@ -164,7 +164,7 @@ def test_a_protocol_that_is_not_spoken_makes_the_entry_unusable() -> None:
     assert one({"command": "x", "protocol": "2025-13-01"}).state is EntryState.CONFIG_ERROR
 
 
-@pytest.mark.parametrize("key", ["sandbox", "excludeTools", "enabled_tools"])
+@pytest.mark.parametrize("key", ["sandboxEnabled", "excludeTools", "enabled_tools"])
 def test_a_narrowing_key_that_is_not_understood_is_not_passed_over(key: str) -> None:
     entry = one({"command": "x", key: ["a"]})
 

@@ -1,0 +1,141 @@
+"""The sandbox of a server that is started: what an entry asks for, and the words that run it. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from orchestrator.core.documents import Table
+
+__all__ = [
+    "BASE",
+    "READ_ONLY",
+    "SANDBOX_PATHS_MAX",
+    "Sandbox",
+    "Surroundings",
+    "bubblewrap_line",
+    "holds",
+    "read_sandbox",
+    "sandbox_lines",
+    "undoes_it",
+]
+
+READ_ONLY: Final = "read-only"
+SANDBOX_PATHS_MAX: Final = 64
+"""Places that one sandbox opens; a person reads each before approving a project's entry."""
+
+_KEYS: Final = ("fs", "net", "read", "required")
+BASE: Final = ("--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/")
+"""What every sandbox begins with: namespaces of its own, and all of the disk to be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """What an entry asks for. The strictest is what stands where it says nothing.
+
+    Attributes:
+        writes: places that it may change; none is `read-only`.
+        reads: places in hidden folders that it may read, besides its folder and its program.
+        net: whether it reaches the network, this machine's own ports included.
+        required: whether it is not started where there can be no sandbox.
+    """
+
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    net: bool = False
+    required: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All places that it opens."""
+        return (*self.writes, *self.reads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What of the machine a command line depends on.
+
+    Attributes:
+        hidden: folders that it sees empty.
+        program: places that its program needs, as far as they may be hidden.
+        resolver: the file that names the resolver of names; empty where it needs no place of its own.
+    """
+
+    hidden: tuple[str, ...]
+    program: tuple[str, ...] = ()
+    resolver: str = ""
+
+
+def read_sandbox(table: Table) -> Sandbox:
+    """Read `sandbox`, as it stands in the file. Raises ConfigError for anything that is not known."""
+    table.only(_KEYS)
+    fs = table.value.get("fs", READ_ONLY)
+    writes = () if fs == READ_ONLY else table.strings("fs")
+    reads = table.strings("read", ())
+    if len(writes) + len(reads) > SANDBOX_PATHS_MAX:
+        raise table.error(f"a sandbox opens at most {SANDBOX_PATHS_MAX} places")
+    return Sandbox(
+        writes=writes,
+        reads=reads,
+        net=table.flag("net", default=False),
+        required=table.flag("required", default=False),
+    )
+
+
+def sandbox_lines(sandbox: Sandbox | None) -> list[str]:
+    """Return what a person is told of a sandbox before approving it; nothing where there is none."""
+    if sandbox is None:
+        return []
+    writes = ", ".join(sandbox.writes) or "nothing"
+    network = "the network" if sandbox.net else "no network"
+    lines = [f"sandbox: changes {writes}; reaches {network}"]
+    lines += [f"sandbox: reads {path} as well" for path in sandbox.reads]
+    if not sandbox.required:
+        lines.append("sandbox: NOT REQUIRED: without bubblewrap it runs with all your rights")
+    return lines
+
+
+def undoes_it(path: str, home: str) -> bool:
+    """Return whether opening a place would open the home folder, or all there is."""
+    wanted, protected = os.path.realpath(path), os.path.realpath(home)
+    return protected == wanted or protected.startswith(wanted.rstrip("/") + "/")
+
+
+def bubblewrap_line(
+    program: str,
+    sandbox: Sandbox,
+    around: Surroundings,
+    folder: str,
+    command: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the words that run `command` in a sandbox. `program` is bubblewrap.
+
+    Everything can be read but what is hidden; nothing can be changed but `writes`. Later words win.
+    """
+    words = [program, *BASE]
+    if sandbox.net:
+        words.append("--share-net")
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    for path in around.hidden:
+        words += ["--tmpfs", path]
+    if sandbox.net and around.resolver:
+        words += ["--ro-bind-try", around.resolver, around.resolver]
+    # a folder that holds a hidden one would show it again
+    shown = () if holds(folder, around.hidden) else (folder,)
+    for path in (*around.program, *shown, *sandbox.reads):
+        words += ["--ro-bind", path, path]
+    for path in sandbox.writes:
+        words += ["--bind", path, path]
+    # nothing is written into what was made empty, nor into the folders on the way to a place
+    for path in around.hidden:
+        if path not in ("/tmp", "/var/tmp", "/dev/shm"):  # noqa: S108  # its own, and gone with it
+            words += ["--remount-ro", path]
+    return (*words, "--chdir", folder, "--", *command)
+
+
+def holds(folder: str, hidden: Iterable[str]) -> bool:
+    """Return whether a folder is, or holds, one of those that are hidden."""
+    inside = folder.rstrip("/") + "/"
+    return any(path == folder or path.startswith(inside) for path in hidden)
