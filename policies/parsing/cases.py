@@ -21,7 +21,7 @@ from policies.model import (
 )
 from policies.parsing.literals import Literals
 from policies.parsing.rules import read_operations, read_scope, refuse_repeated
-from policies.parsing.syntax import Node
+from policies.parsing.syntax import Node, Word
 from policies.parsing.targets import TargetReader, read_who, server_name, visible
 
 __all__ = ["ClaimReader"]
@@ -98,7 +98,7 @@ class ClaimReader:
         literals = self._literals
         match node.rule:
             case "object":
-                return replace(case, arguments=self._object(node, 1))
+                return replace(case, arguments=self._object(node, 1, None))
             case "for_role" | "for_agent":
                 word, *others = node.words
                 if others:
@@ -142,34 +142,34 @@ class ClaimReader:
             case _:
                 return case
 
-    def _object(self, node: Node, depth: int) -> dict[str, TestValue]:
+    def _object(self, node: Node, depth: int, above: Word | None) -> dict[str, TestValue]:
         literals = self._literals
         if depth > literals.limits.value_depth_max:
             # what is below has not been looked at: it may be far deeper than Python can recurse
             literals.refuse(
                 f"values nest at most {literals.limits.value_depth_max} deep",
-                literals.start_of(node, None),
+                literals.start_of(node, above),
             )
         found: dict[str, TestValue] = {}
         for member in node.nodes:
             key = literals.plain(member.words[0])
             if key in found:
                 literals.refuse("this member is there twice", member.words[0])
-            found[key] = self._value(member.nodes[0], depth)
+            found[key] = self._value(member.nodes[0], depth, member.words[0])
         return found
 
-    def _value(self, node: Node, depth: int) -> TestValue:
+    def _value(self, node: Node, depth: int, above: Word) -> TestValue:
         literals = self._literals
         match node.rule:
             case "object":
-                return self._object(node, depth + 1)
+                return self._object(node, depth + 1, above)
             case "array":
                 if depth >= literals.limits.value_depth_max:
                     literals.refuse(
                         f"values nest at most {literals.limits.value_depth_max} deep",
-                        literals.start_of(node, None),
+                        literals.start_of(node, above),
                     )
-                return [self._value(inner, depth + 1) for inner in node.nodes]
+                return [self._value(inner, depth + 1, above) for inner in node.nodes]
             case _:
                 return literals.scalar(node.words[0])
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import posixpath
+import re
+from itertools import islice
+from typing import Final
+from unicodedata import category
 
-from policies.errors import Place, PolicyError
+from policies.errors import Place, PolicyError, excerpt_of
 from policies.limits import PolicyLimits
 from policies.model import Assertion, Case, Include, Policy, PolicyFile, Target
 from policies.parsing.cases import ClaimReader
@@ -13,6 +17,11 @@ from policies.parsing.rules import PolicyReader
 from policies.parsing.syntax import Node, tree_of
 
 __all__ = ["parse", "parse_file"]
+
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Categories of Unicode: controls, formats, ends of lines and paragraphs."""
+_LONE_RETURN: Final = re.compile(r"\r(?!\n)")
+_ESCAPED_MAX: Final = 0xFFFF
 
 
 def parse(text: str, path: str, *, limits: PolicyLimits | None = None) -> tuple[Policy, ...]:
@@ -37,6 +46,7 @@ def parse_file(text: str, path: str, *, limits: PolicyLimits | None = None) -> P
     # characters first, so that an enormous text is not copied to be measured
     if len(text) > bounds.source_bytes_max or _size(text, top) > bounds.source_bytes_max:
         raise PolicyError(f"a policy file has at most {bounds.source_bytes_max} bytes", place=top)
+    _refuse_hidden(text, path)
     return _FileReader(Literals(text, path, bounds)).file(tree_of(text, path))
 
 
@@ -103,6 +113,30 @@ class _FileReader:
             literals.refuse("this file is included already", word)
         self._includes[plain] = Include(plain, literals.place(word))
         literals.bound(len(self._includes), literals.limits.includes_max, "includes", word)
+
+
+def _refuse_hidden(text: str, path: str) -> None:
+    """Refuse characters that show a file otherwise than it is read.
+
+    One that ends a line for an editor alone would have a rule stand in a comment; one that turns the
+    line around, or is not seen at all, would have another name be read than is written.
+    """
+    hidden = [char for char in set(text) - set("\n\t\r") if category(char) in _HIDDEN]
+    places = [text.index(char) for char in hidden]
+    places += [found.start() for found in islice(_LONE_RETURN.finditer(text), 1)]
+    if not places:
+        return
+    at = min(places)
+    char = text[at]
+    place = Place(path, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    advice = (
+        f"; in a string it is written `\\u{ord(char):04x}`" if ord(char) <= _ESCAPED_MAX else ""
+    )
+    raise PolicyError(
+        f"U+{ord(char):04X} is not seen, or shows the file otherwise than it is read{advice}",
+        place=place,
+        excerpt=excerpt_of(text, place),
+    )
 
 
 def _size(text: str, top: Place) -> int:

@@ -326,13 +326,17 @@ def _syntax_error(text: str, place: Place, terminals: set[str]) -> PolicyError:
     found = _WORD.match(rest)
     wrong = found[0] if found else ""
     shown = tuple(sorted({_shown(name) for name in terminals - {"STARRED"}}))
-    if not wrong:
+    if not wrong and rest.strip(" \t\n"):
+        message = f"unexpected U+{ord(rest[0]):04X}: only spaces, tabs and line ends separate"
+    elif not wrong:
         empty = "_POLICY" in terminals and "_BY" not in terminals and "$END" not in terminals
         message = "there is no policy in this file" if empty else "the file ends too early"
     elif wrong == '"' and not re.match(r'"(?:[^"\\]|\\.)*"', rest):
         message, shown = 'a string without its closing `"`', ()
     else:
-        message = f"unexpected `{wrong}`" if wrong.isprintable() else "an unexpected character"
+        message = (
+            f"unexpected `{wrong}`" if wrong.isprintable() else f"unexpected U+{ord(wrong):04X}"
+        )
     words = [_plain(name) for name in terminals if name in _SYMBOLS or _is_word(name)]
     slip = _SLIPS.get(wrong, "")
     nearest = slip if slip in words else nearest_word(wrong, words) if wrong else ""

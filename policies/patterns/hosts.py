@@ -30,6 +30,10 @@ Network: TypeAlias = IPv4Network | IPv6Network
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/?#]*)(?:[/?#].*)?", re.IGNORECASE | re.DOTALL)
 _AUTHORITY: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NETWORK: Final = re.compile(r"[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?")
+_MAPPED_BITS: Final = 96
+"""What comes before an address of IPv4 within one of IPv6, `::ffff:10.0.0.1`."""
+_NO_NETWORK: Final = "a network is an address and a prefix, like `10.0.0.0/8` or `fd00::/8`"
 _UNCLEAR: Final = re.compile(r"[\x00-\x20\x7f\\]")
 
 
@@ -75,17 +79,28 @@ def parse_host(text: str) -> tuple[str, bool]:
 def parse_network(text: str) -> Network:
     """Return a network of a policy; a single address is one of its own.
 
+    One of IPv4 written within IPv6 is that of IPv4, as such an address is.
+
     Raises:
         PatternError: it is none, or has bits beside its prefix.
     """
+    if not _NETWORK.fullmatch(text):
+        raise PatternError(_NO_NETWORK)
     for kind in (IPv4Network, IPv6Network):
         try:
-            return kind(text)
+            return _plain(kind(text))
         except (AddressValueError, NetmaskValueError):
             continue
         except ValueError:
             raise PatternError("the address of a network has no bits beyond its prefix") from None
-    raise PatternError("a network is an address and a prefix, like `10.0.0.0/8` or `fd00::/8`")
+    raise PatternError(_NO_NETWORK)
+
+
+def _plain(network: Network) -> Network:
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    if mapped is None or network.prefixlen < _MAPPED_BITS:
+        return network
+    return IPv4Network((mapped, network.prefixlen - _MAPPED_BITS))
 
 
 def host_in(hosts: Iterable[str], *, chars_max: int) -> Callable[[str], bool | None]:

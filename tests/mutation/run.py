@@ -4,6 +4,9 @@
     python -m tests.mutation.run authority [--share K/N]              any slip in orchestrator.authority
     python -m tests.mutation.run policies [--share K/N]               any slip in policies.evaluation
 
+The tests of policies are collected once, and each mutant is first tried in a fork of that; what none
+of them notices there is tried by itself.
+
 Works on a copy; the tree itself is never written to. Exit code 1 if a broken check went unnoticed,
 or more than 5 % of the slips.
 """
@@ -16,7 +19,7 @@ import importlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -25,6 +28,7 @@ from tests.mutation.allowed import ALLOWED
 from tests.mutation.mutants import Mutant, broken_checks, general
 from tests.mutation.sandbox import LOG, run_tests, settle_in
 from tests.mutation.targets import AUTHORITY, CHECKED, EVALUATION, Target
+from tests.mutation.warm import Warm
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COPIED: Final = ("orchestrator", "mcp_client", "policies", "tests", "docs", "examples", "editors")
@@ -62,6 +66,7 @@ class Place:
     path: str
     mutant: Mutant
     stages: tuple[tuple[str, ...], ...]
+    warm: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -85,7 +90,7 @@ def main(words: Sequence[str]) -> int:
         if options.only in place.path and (not options.name or place.name in options.name)
     ][int(first) :: int(step)]
     if options.tests:
-        places = [replace(place, stages=(tuple(options.tests),)) for place in places]
+        places = [replace(place, stages=(tuple(options.tests),), warm=()) for place in places]
     survivors = survivors_of(places, say=_say)
     _say(f"{len(places) - len(survivors)} of {len(places)} noticed")
     return 0 if len(survivors) <= (1 - wanted) * len(places) else 1
@@ -99,7 +104,7 @@ def places_of(
         for path in sorted(ROOT.glob(target.pattern)):
             relative = str(path.relative_to(ROOT))
             for mutant in breaks(path.read_text("utf-8")):
-                place = Place(path=relative, mutant=mutant, stages=target.stages)
+                place = Place(path=relative, mutant=mutant, stages=target.stages, warm=target.warm)
                 if place.name not in ALLOWED:
                     yield place
 
@@ -118,12 +123,38 @@ def survivors_of(places: Sequence[Place], *, say: Callable[[str], None]) -> list
         _copy_to(folder)
         gc.freeze()
         sound: set[tuple[str, ...]] = set()
-        for place in places:
+        # what is quick first: only what nothing notices there is tried by itself
+        for place in _unnoticed(folder, places, say):
             noticed = _noticed(folder, place, sound)
             say(f"{noticed or 'SURVIVED'}  <-  line {place.mutant.line} of {place.name}")
             if not noticed:
                 survivors.append(place)
     return survivors
+
+
+def _unnoticed(folder: Path, places: Iterable[Place], say: Callable[[str], None]) -> list[Place]:
+    """Try each in a fork of tests that are collected already; return those that nothing noticed."""
+    left: list[Place] = []
+    children: dict[tuple[str, ...], Warm] = {}
+    try:
+        for place in places:
+            original = (folder / place.path).read_text("utf-8")
+            if place.warm and place.warm not in children:
+                child = Warm(folder, place.warm, seconds=SECONDS_MAX)
+                children[place.warm] = child
+                if failed := child.noticed(place.path, original=original, mutant=original):
+                    raise _unsound(folder, failed)
+            found = place.warm and children[place.warm].noticed(
+                place.path, original=original, mutant=place.mutant.source
+            )
+            if found:
+                say(f"{found}  <-  line {place.mutant.line} of {place.name}")
+            else:
+                left.append(place)
+    finally:
+        for child in children.values():
+            child.close()
+    return left
 
 
 def _noticed(folder: Path, place: Place, sound: set[tuple[str, ...]]) -> str:
@@ -150,9 +181,12 @@ def _require_sound(folder: Path, stage: tuple[str, ...]) -> None:
     """Raise RuntimeError if these tests fail although nothing is broken; leaves bytecode behind."""
     ran = run_tests(folder, stage, seconds=3 * SECONDS_MAX, keep_bytecode=True)
     if ran.failed:
-        said = (folder / LOG).read_text("utf-8", "replace")[-4000:]
-        message = f"tests fail although nothing is broken: {ran.failed}\n{said}"
-        raise RuntimeError(message)
+        raise _unsound(folder, ran.failed)
+
+
+def _unsound(folder: Path, failed: str) -> RuntimeError:
+    said = (folder / LOG).read_text("utf-8", "replace")[-4000:]
+    return RuntimeError(f"tests fail although nothing is broken: {failed}\n{said}")
 
 
 def _copy_to(folder: Path) -> None:

@@ -11,10 +11,10 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
 
@@ -24,7 +24,7 @@ from mcp_client.transports.stdio.process_tree import (
     die_with_parent,
 )
 
-__all__ = ["LOG", "Ran", "run_tests", "settle_in"]
+__all__ = ["LOG", "FirstFailure", "Ran", "be_the_child", "run_pytest", "run_tests", "settle_in"]
 
 PROCESSES_MAX: Final = 80
 """Processes that one run may have at a time: the busiest of the tests starts some forty."""
@@ -55,7 +55,14 @@ def run_tests(folder: Path, tests: Sequence[str], *, seconds: float, keep_byteco
     child = os.fork()
     if child == 0:
         os.close(report)
-        _be_the_child(folder, tests, written, parent, seconds, keep_bytecode)
+        be_the_child(
+            folder,
+            lambda: run_pytest(tests, [FirstFailure(written)]),
+            written,
+            parent,
+            seconds=seconds,
+            keep_bytecode=keep_bytecode,
+        )
     os.close(written)
     why = _watch(child, seconds)
     _end_all()
@@ -108,28 +115,30 @@ def _signal(pid: int, number: signal.Signals) -> None:
         return
 
 
-def _be_the_child(
+def be_the_child(
     folder: Path,
-    tests: Sequence[str],
+    act: Callable[[], int],
     report: int,
     parent: int,
-    seconds: float,
+    *,
+    seconds: float | None,
     keep_bytecode: bool,
-) -> None:
-    """Run pytest in the copy, and leave: nothing of the parent's own is ever run here."""
+) -> NoReturn:
+    """Do `act` in the copy, and leave: nothing of the parent's own is ever run here."""
     code = 70
     try:
         os.setsid()
         if not die_with_parent(signal.SIGKILL, parent):
             os._exit(code)
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
+        if seconds is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
         log = os.open(folder / LOG, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         for number in (0, 1, 2):
             os.dup2(log, number)
         os.chdir(folder)
         _forget_the_original(folder, keep_bytecode)
-        code = _pytest(tests, report)
+        code = act()
     except BaseException as error:  # noqa: BLE001  # this process is not the program's own
         os.write(report, f"(the run could not begin: {error!r})".encode())
         code = 71
@@ -149,7 +158,9 @@ def _forget_the_original(folder: Path, keep_bytecode: bool) -> None:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
-class _FirstFailure:
+class FirstFailure:
+    """Tells which test failed first, and ends the process."""
+
     def __init__(self, report: int) -> None:
         self._report = report
 
@@ -161,12 +172,18 @@ class _FirstFailure:
         if report.failed:
             self._tell(f"{report.nodeid} (collecting)")
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, exitstatus: int | pytest.ExitCode) -> None:
+        """Leave when the last test has ended: nobody reads the summary, which costs seconds."""
+        os._exit(int(exitstatus))
+
     def _tell(self, name: str) -> None:
         os.write(self._report, name.encode()[:2000])
         os._exit(1)
 
 
-def _pytest(tests: Sequence[str], report: int) -> int:
+def run_pytest(tests: Sequence[str], plugins: Sequence[object]) -> int:
+    """Run these tests, or what a plugin makes of them; the same examples each time."""
     import hypothesis
 
     hypothesis.settings.register_profile(
@@ -179,4 +196,4 @@ def _pytest(tests: Sequence[str], report: int) -> int:
     words = ["-q", "-x", "-p", "no:cacheprovider"]
     # plugins are among what was loaded before
     words += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning", *tests]
-    return int(pytest.main(words, plugins=[_FirstFailure(report)]))
+    return int(pytest.main(words, plugins=plugins))

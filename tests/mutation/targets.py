@@ -10,10 +10,15 @@ __all__ = ["AUTHORITY", "CHECKED", "EVALUATION", "Target"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Modules, and stages of tests: a later stage runs where an earlier one noticed nothing."""
+    """Modules, and stages of tests: a later stage runs where an earlier one noticed nothing.
+
+    `warm` are tests that may be tried before, in a fork of a process that has collected them: they
+    start neither threads nor processes.
+    """
 
     pattern: str
     stages: tuple[tuple[str, ...], ...]
+    warm: tuple[str, ...] = ()
 
 
 _SESSION_TESTS: Final = tuple(
@@ -66,26 +71,28 @@ CHECKED: Final = (
     Target("mcp_client/net/http/connection.py", _HTTP_TESTS),
     Target("mcp_client/net/http/dialing.py", _HTTP_TESTS),
 )
+_POLICY_TESTS: Final = (
+    ("tests/policies/test_agreement.py", "tests/policies/test_listing.py"),
+    ("tests/policies/test_decisions.py", "tests/policies/test_language.py"),
+    (
+        "tests/policies/test_bounds.py",
+        "tests/policies/test_validation.py",
+        "tests/policies/test_bounded.py",
+    ),
+    tuple(
+        f"tests/policies/test_laws.py::test_{name}"
+        for name in (
+            "visible_is_what_some_arguments_can_reach",
+            "a_verdict_decides_as_the_set_does",
+            "order_and_repetition_change_nothing",
+            "the_digest_depends_on_what_is_written_and_not_on_order",
+        )
+    ),
+)
 EVALUATION: Final = (
     Target(
         "policies/evaluation/*.py",
-        (
-            ("tests/policies/test_agreement.py", "tests/policies/test_listing.py"),
-            ("tests/policies/test_decisions.py", "tests/policies/test_language.py"),
-            (
-                "tests/policies/test_bounds.py",
-                "tests/policies/test_validation.py",
-                "tests/policies/test_bounded.py",
-            ),
-            tuple(
-                f"tests/policies/test_laws.py::test_{name}"
-                for name in (
-                    "visible_is_what_some_arguments_can_reach",
-                    "a_verdict_decides_as_the_set_does",
-                    "order_and_repetition_change_nothing",
-                    "the_digest_depends_on_what_is_written_and_not_on_order",
-                )
-            ),
-        ),
+        _POLICY_TESTS,
+        warm=tuple(test for stage in _POLICY_TESTS for test in stage),
     ),
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 from tests.mutation.mutants import broken_checks, general
 from tests.mutation.run import KINDS, ROOT, places_of
+from tests.mutation.warm import put_in_place
 
 CHECK = """
 def redeem(self, now: int) -> None:
@@ -17,6 +19,27 @@ def redeem(self, now: int) -> None:
         raise LateError
     self.guard.check()
     self.count += 1
+"""
+WRAPPED = """
+import functools
+
+LEAST = 1
+
+class Box:
+    @property
+    def size(self):
+        return LEAST + 1
+
+    @staticmethod
+    def half(value):
+        return value // 2
+
+@functools.cache
+def doubled(value):
+    return value * 2
+
+def counter():
+    return lambda value: value + 1
 """
 CORE = (
     "orchestrator/authority/gate.py: inverted: decision.effect is Effect.FORBID",
@@ -42,6 +65,34 @@ def test_every_slip_is_another_program_that_still_parses() -> None:
 
     assert len(sources) == len(set(sources)) == 5
     assert all(ast.dump(ast.parse(source)) != ast.dump(ast.parse(CHECK)) for source in sources)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "asked", "answer"),
+    [
+        ("LEAST + 1", "LEAST - 1", "Box().size", 0),
+        ("value // 2", "None", "Box.half(8)", None),
+        ("value * 2", "value * 3", "doubled(2)", 6),
+        ("value + 1", "value - 1", "counter()(1)", 0),
+    ],
+)
+def test_a_mutant_of_a_function_is_put_in_place_whatever_wraps_it(
+    old: str, new: str, asked: str, answer: object
+) -> None:
+    module = ModuleType("wrapped")
+    exec(WRAPPED, vars(module))  # a module of this test's own
+    exec("doubled(2)", vars(module))  # what is remembered is forgotten
+
+    assert put_in_place(module, WRAPPED, WRAPPED.replace(old, new))
+    assert eval(asked, vars(module)) == answer
+
+
+def test_a_mutant_of_what_is_no_function_is_not_put_in_place() -> None:
+    module = ModuleType("wrapped")
+    exec(WRAPPED, vars(module))  # a module of this test's own
+
+    assert not put_in_place(module, WRAPPED, WRAPPED.replace("LEAST = 1", "LEAST = 2"))
+    assert not put_in_place(module, WRAPPED, WRAPPED)
 
 
 def test_every_check_of_the_road_has_a_place_in_the_gate() -> None:

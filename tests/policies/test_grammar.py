@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from policies import Effect, Operation, Source, load, parse
@@ -414,3 +416,48 @@ def test_an_error_shows_no_control_characters():
     error = refused_rules('permit "x" call on a/t \x1b[31m')
 
     assert "\x1b" not in str(error)
+
+
+HIDDEN = (
+    *("\r", "\v", "\f", "\x00", "\x1b", "\x85", "\u2028", "\u2029"),
+    *("\u202e", "\u2066", "\u200b", "\u200d", "\u00ad", "\ufeff", "\U000e0041"),
+)
+
+
+@pytest.mark.parametrize("char", HIDDEN)
+@pytest.mark.parametrize("text", ["# safe{}forbid", 'permit "p{}" call on a/t', "{}role s"])
+def test_what_shows_a_file_otherwise_than_it_is_read_is_refused(text: str, char: str):
+    error = refused_rules(text.format(char))
+
+    assert f"U+{ord(char):04X} is not seen" in error.message
+    assert (error.place.line, error.place.column) == (2, text.index("{") + 1)
+    assert char not in str(error)
+
+
+def test_the_first_hidden_character_is_told():
+    error = refusal("policy t v1 {\u200b\u202e}")
+
+    assert error.message.startswith("U+200B")
+    assert error.message.endswith("in a string it is written `\\u200b`")
+
+
+def test_lines_may_end_as_on_windows():
+    windows = load([Source("t", EXAMPLE.replace("\n", "\r\n"))], OUT)
+
+    assert [rule.place for rule in windows.rules] == [
+        replace(rule.place, path="t") for rule in example().rules
+    ]
+
+
+def test_a_character_that_only_looks_like_space_is_named():
+    error = refusal("policy\u00a0t v1 {}")
+
+    assert error.message == "unexpected U+00A0: only spaces, tabs and line ends separate"
+    assert error.place.column == 7
+
+
+def test_a_value_that_nests_too_deep_is_told_with_its_line():
+    deep = "[" * 40 + "]" * 40
+    error = refusal(f'policy p v1 {{}}\ntests {{\n  permit call a/t {{"a": {deep}}}\n}}')
+
+    assert (error.place.line, error.place.column) == (3, 20)
