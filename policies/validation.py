@@ -27,7 +27,7 @@ from policies.model import (
     Who,
 )
 from policies.parsing import IncludeReader, gather
-from policies.patterns import covers, matcher_of
+from policies.patterns import covers, matcher_of, outline
 
 __all__ = ["Catalogue", "Finding", "Severity", "load", "validate"]
 
@@ -65,8 +65,9 @@ class Finding:
 
     Attributes:
         code: stable: `unknown-server`, `unknown-tool`, `unknown-pointer`, `undeclared-role`,
-            `unused-role`, `ambiguous-set`, `shadowed-permit`.
+            `unused-role`, `ambiguous-set`, `ambiguous-name`, `shadowed-permit`.
         nearest: the right name that the wrong one looks most like; may be empty.
+        fix: what mends it, where that is no other name; may be empty.
         excerpt: the line of the source with a caret; may be empty.
     """
 
@@ -75,12 +76,13 @@ class Finding:
     message: str
     place: Place
     nearest: str = ""
+    fix: str = ""
     excerpt: str = ""
 
     def __str__(self) -> str:
-        return str(
-            PolicyError(self.message, place=self.place, nearest=self.nearest, excerpt=self.excerpt)
-        )
+        error = PolicyError(self.message, place=self.place, nearest=self.nearest)
+        advice = f"; {self.fix}" if self.fix else ""
+        return f"{error}{advice}\n{self.excerpt}" if self.excerpt else f"{error}{advice}"
 
 
 def load(
@@ -117,6 +119,7 @@ def validate(
     if roles_in_use is not None:
         found += checker.roles(roles_in_use)
     found += checker.shadowed()
+    found += checker.alike()
     found.sort(key=lambda each: (each.place.path, each.place.line, each.place.column, each.code))
     return tuple(found)
 
@@ -178,6 +181,7 @@ class _Checker:
                     "ambiguous-set",
                     f"set `{each.name}` has the name of a server, which it hides",
                     each.place,
+                    fix="give the set another name",
                 )
 
     def roles(self, in_use: Collection[str]) -> Iterator[Finding]:
@@ -190,6 +194,7 @@ class _Checker:
                     f"an agent has the role `{role}`, which no policy declares",
                     policy.place,
                     nearest_word(role, declared),
+                    fix=f"declare it: `role {role}`",
                 )
         for name in sorted(set(declared) - set(in_use)):
             yield self._warning(
@@ -197,6 +202,7 @@ class _Checker:
                 f"no agent has the role `{name}`",
                 declared[name].place,
                 nearest_word(name, set(in_use) - set(declared)),
+                fix="take it out, or give it to an agent",
             )
 
     def shadowed(self) -> Iterator[Finding]:
@@ -212,7 +218,44 @@ class _Checker:
                         f'permit "{rule.id}" never speaks: forbid "{over.id}" ({over.place}) '
                         "covers it",
                         rule.place,
+                        fix="take one of the two out, or have the forbid cover less",
                     )
+
+    def alike(self) -> Iterator[Finding]:
+        """Find names that a person takes for one another: each is told at its second spelling."""
+        for what, names in self._named():
+            seen: dict[str, str] = {}
+            told: set[str] = set()
+            for name, place in names:
+                first = seen.setdefault(outline(name), name)
+                if first != name and name not in told:
+                    told.add(name)
+                    yield self._warning(
+                        "ambiguous-name",
+                        f"{what} `{name}` is easily taken for `{first}`, which is another one",
+                        place,
+                        fix="spell the two alike if one is meant, or rename one",
+                    )
+
+    def _named(self) -> Iterator[tuple[str, list[tuple[str, Place]]]]:
+        """Yield what is named, in the order of the files: rules, roles, servers, names of theirs."""
+        policies, rules = self._set.policies, self._set.rules
+        targets = [target for rule in rules for target in rule.targets]
+        yield "rule", [(rule.id, rule.place) for rule in rules]
+        yield "role", [(role.name, role.place) for policy in policies for role in policy.roles]
+        yield "set", [(each.name, each.place) for policy in policies for each in policy.sets]
+        servers = [
+            (server, target.place) for target in targets for server in sorted(target.servers or ())
+        ]
+        yield "server", servers
+        for written in dict.fromkeys(target.written for target in targets):
+            names = [
+                (alternative, target.place)
+                for target in targets
+                if target.written == written
+                for alternative in target.names.alternatives
+            ]
+            yield f"`{written}`: the name", names
 
     def _matched(self, target: Target, tools: Mapping[str, Schema]) -> list[Schema]:
         match = matcher_of(target.names)
@@ -255,14 +298,18 @@ class _Checker:
                     near,
                 )
 
-    def _error(self, code: str, message: str, place: Place, nearest: str = "") -> Finding:
-        return self._finding(Severity.ERROR, code, message, place, nearest)
+    def _error(
+        self, code: str, message: str, place: Place, nearest: str = "", fix: str = ""
+    ) -> Finding:
+        return self._finding(Severity.ERROR, code, message, place, nearest, fix)
 
-    def _warning(self, code: str, message: str, place: Place, nearest: str = "") -> Finding:
-        return self._finding(Severity.WARNING, code, message, place, nearest)
+    def _warning(
+        self, code: str, message: str, place: Place, nearest: str = "", fix: str = ""
+    ) -> Finding:
+        return self._finding(Severity.WARNING, code, message, place, nearest, fix)
 
     def _finding(
-        self, severity: Severity, code: str, message: str, place: Place, nearest: str
+        self, severity: Severity, code: str, message: str, place: Place, nearest: str, fix: str
     ) -> Finding:
         return Finding(
             code=code,
@@ -270,6 +317,7 @@ class _Checker:
             message=message,
             place=place,
             nearest=nearest,
+            fix=fix,
             excerpt=excerpt_of(self._texts.get(place.path, ""), place),
         )
 

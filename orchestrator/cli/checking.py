@@ -109,6 +109,7 @@ class CheckReport:
                     "line": finding.place.line,
                     "column": finding.place.column,
                     "nearest": finding.nearest,
+                    "fix": finding.fix,
                     "excerpt": finding.excerpt,
                 }
                 for finding in self.findings

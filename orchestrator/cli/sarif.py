@@ -39,6 +39,7 @@ def sarif(findings: Iterable[Finding]) -> dict[str, object]:
 
 def _result(finding: Finding, codes: list[str]) -> dict[str, object]:
     advice = f"; did you mean `{finding.nearest}`?" if finding.nearest else ""
+    advice += f"; {finding.fix}" if finding.fix else ""
     region = {"startLine": max(finding.place.line, 1), "startColumn": max(finding.place.column, 1)}
     return {
         "ruleId": finding.code,

@@ -34,6 +34,7 @@ from policies import (
     parse,
     parse_file,
 )
+from policies.parsing import quoted
 
 __all__ = ["ALWAYS_MAX", "NEVER_ALWAYS", "Always", "AlwaysFile", "StandingYes", "cannot_keep"]
 
@@ -41,7 +42,6 @@ ALWAYS_MAX: Final = 256
 """Permits in the file: more than anybody looks through again."""
 _LIMITS: Final = PolicyLimits()
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
-_LAST_ESCAPED: Final = 0xFFFF
 
 
 class StandingYes(Protocol):
@@ -226,8 +226,8 @@ def _is_for(policy_set: PolicySet, request: ApprovalRequest) -> bool:
 
 def _written(request: ApprovalRequest, prefix: str, project: str) -> str:
     ref = request.ref
-    tests = [f"digest in [{_string(ref.digest)}]", *_tests(request.arguments, "")]
-    target = f"{_string(ref.server)} tool {_string(ref.name)}"
+    tests = [f"digest in [{quoted(ref.digest)}]", *_tests(request.arguments, "")]
+    target = f"{quoted(ref.server)} tool {quoted(ref.name)}"
     when = "\n      and ".join(tests)
     name = prefix + _short("\n".join((target, *tests)))
     # the last thing on the line that the policy begins with, for whoever edits the file
@@ -240,7 +240,7 @@ def _written(request: ApprovalRequest, prefix: str, project: str) -> str:
 
 def _tests(value: object, pointer: str) -> Iterator[str]:
     """Yield tests that only this value passes, with `unknown args deny` beside them."""
-    operand = f"arg({_string(pointer)})"
+    operand = f"arg({quoted(pointer)})"
     if not isinstance(value, Mapping | list | tuple):
         yield f"{operand} == {_literal(value)}"
         return
@@ -263,21 +263,11 @@ def _literal(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return _string(value)
+            return quoted(value)
         case int() | float() if isfinite(value) and "e" not in repr(value):
             return repr(value)
         case _:
             raise _UnwritableError
-
-
-def _string(text: str) -> str:
-    plain = {'"': '\\"', "\\": "\\\\", "$": "\\$"}
-    return '"' + "".join(plain.get(each) or _letter(each) for each in text) + '"'
-
-
-def _letter(each: str) -> str:
-    # what does not show, or turns the line around, is written as a number
-    return each if each.isprintable() or ord(each) > _LAST_ESCAPED else f"\\u{ord(each):04x}"
 
 
 def _short(text: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import assert_never
+from typing import Final, assert_never
 
 from policies.analysis.comparing import Claim, Proof, breaks, subset
 from policies.analysis.spaces import Side, spaces
-from policies.errors import Place, excerpt_of
+from policies.errors import Place, excerpt_of, nearest_word
 from policies.evaluation import PolicySet, tests_of
 from policies.limits import PolicyLimits
 from policies.model import Assertion, ChildSubset, Hint, Never, Rule, RuleWord
@@ -17,6 +17,15 @@ from policies.validation import Finding, Severity
 __all__ = ["findings_of"]
 
 _DECIDING = frozenset({RuleWord.PERMIT, RuleWord.ASK, RuleWord.FORBID, RuleWord.REQUIRE})
+
+_FIXES: Final = {
+    "broken-claim": "have the rule cover less, or change the claim if it is what is wrong",
+    "unknown-policy": "",
+    "unproved-claim": "the extra `prove` lets a solver look further; a simpler condition helps as well",
+    "unreachable-rule": "take it out, or have the rules that cover it cover less",
+    "hint-permit": "permit the tools by name instead, or add `and digest pinned`",
+}
+"""What mends each kind of finding."""
 
 
 def findings_of(
@@ -40,15 +49,17 @@ def findings_of(
             severity=severity,
             message=message,
             place=place,
+            nearest=nearest,
+            fix=_FIXES[code],
             excerpt=excerpt_of(texts.get(place.path, ""), place),
         )
-        for code, severity, message, place in found
+        for code, severity, message, place, nearest in found
     ]
     placed.sort(key=lambda each: (each.place.path, each.place.line, each.place.column, each.code))
     return tuple(placed)
 
 
-_Found = tuple[str, Severity, str, Place]
+_Found = tuple[str, Severity, str, Place, str]
 
 
 def _claim(policy_set: PolicySet, claim: Assertion, limits: PolicyLimits) -> Iterator[_Found]:
@@ -69,7 +80,9 @@ def _child(policy_set: PolicySet, claim: ChildSubset, limits: PolicyLimits) -> I
     }
     for name in (claim.child, claim.parent):
         if name not in alone:
-            yield "unknown-policy", Severity.ERROR, f"no policy is named `{name}`", claim.place
+            near = nearest_word(name, [policy.name for policy in policy_set.policies])
+            message = f"no policy is named `{name}`"
+            yield "unknown-policy", Severity.ERROR, message, claim.place, near
             return
     judged = subset(alone[claim.child], alone[claim.parent], delegable=True, limits=limits)
     yield from _judged(judged, "child_subset", claim.place)
@@ -82,13 +95,13 @@ def _judged(judged: Claim, word: str, place: Place) -> Iterator[_Found]:
         case Proof.REFUTED:
             shown = " ".join(judged.witnesses[0].to_text().split())
             message = f"`assert {word}` does not hold: {shown}"
-            yield "broken-claim", Severity.ERROR, message, place
+            yield "broken-claim", Severity.ERROR, message, place, ""
         case Proof.NOT_PROVED:
             left = ", ".join(judged.open[:3])
             message = (
                 f"`assert {word}` is not proved: no request against it was found; open: {left}"
             )
-            yield "unproved-claim", Severity.WARNING, message, place
+            yield "unproved-claim", Severity.WARNING, message, place, ""
         case _:
             assert_never(judged.proof)
 
@@ -113,7 +126,7 @@ def _unreachable(policy_set: PolicySet, limits: PolicyLimits) -> Iterator[_Found
                 del idle[rule]
     for rule in idle.values():
         message = f'{rule.word.value} "{rule.id}" decides no request: stronger rules cover it, or it cannot hold'
-        yield "unreachable-rule", Severity.WARNING, message, rule.place
+        yield "unreachable-rule", Severity.WARNING, message, rule.place, ""
 
 
 def _trusting(rules: Iterable[Rule]) -> Iterator[_Found]:
@@ -126,4 +139,4 @@ def _trusting(rules: Iterable[Rule]) -> Iterator[_Found]:
                 f'permit "{rule.id}" depends on what the server itself says of its tool '
                 f"(`hint({hint.name.value})`)"
             )
-            yield "hint-permit", Severity.WARNING, message, hint.place
+            yield "hint-permit", Severity.WARNING, message, hint.place, ""

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from policies.convert.cedar_syntax import Entity, Expression, Scope, Statement, read_statements
-from policies.convert.result import Converted, Loss, Widens, quoted, target_text
+from policies.convert.result import Converted, Loss, Widens, target_text
 from policies.errors import PolicyError
 from policies.limits import PolicyLimits
+from policies.parsing import quoted
 
 __all__ = ["read_cedar"]
 

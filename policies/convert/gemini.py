@@ -17,9 +17,9 @@ from policies.convert.result import (
     Widens,
     members,
     policy_text,
-    quoted,
     target_text,
 )
+from policies.parsing import quoted
 
 __all__ = ["read_gemini"]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, cast
 
-__all__ = ["Converted", "Loss", "Widens", "members", "policy_text", "quoted", "target_text"]
+from policies.parsing import quoted
+
+__all__ = ["Converted", "Loss", "Widens", "members", "policy_text", "target_text"]
 
 _PLAIN_SERVER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.*-]+")
@@ -58,12 +59,6 @@ def members(value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         return {}
     return {str(key): each for key, each in cast("Mapping[object, object]", value).items()}
-
-
-def quoted(text: str) -> str:
-    """Return a string as a policy writes it."""
-    # JSON's escapes are among a policy's, and `${` would be a parameter
-    return json.dumps(text, ensure_ascii=False).replace("${", "\\${").replace("\x7f", "\\u007f")
 
 
 def target_text(server: str | None, name: str) -> str:

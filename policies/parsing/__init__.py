@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from policies.parsing.files import parse, parse_file
 from policies.parsing.gathering import Gathered, IncludeReader, gather, include_path
+from policies.parsing.literals import quoted
 from policies.parsing.syntax import GRAMMAR
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "include_path",
     "parse",
     "parse_file",
+    "quoted",
 ]

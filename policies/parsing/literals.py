@@ -14,7 +14,7 @@ from policies.model import Parameter, Pointer, Scalar, Template
 from policies.parsing.syntax import Node, Word
 from policies.patterns import PatternError, parse_pointer
 
-__all__ = ["Literals"]
+__all__ = ["Literals", "quoted"]
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "$": "$"}
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -29,6 +29,22 @@ _PIECE: Final = re.compile(
       | (?P<plain>[^\\$]+|\$)""",
     re.VERBOSE | re.DOTALL,
 )
+
+
+_WRITTEN: Final = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\", "$": "\\$"}
+_LAST_ESCAPED: Final = 0xFFFF
+
+
+def quoted(text: str) -> str:
+    """Return a string as a policy writes it: what is not seen, or turns the line around, as a number.
+
+    What has no such number, beyond U+FFFF, stays; a file with it is refused.
+    """
+    return f'"{"".join(_WRITTEN.get(each) or _letter(each) for each in text)}"'
+
+
+def _letter(each: str) -> str:
+    return each if each.isprintable() or ord(each) > _LAST_ESCAPED else f"\\u{ord(each):04x}"
 
 
 @dataclass(frozen=True, slots=True)

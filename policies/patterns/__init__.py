@@ -16,6 +16,7 @@ from policies.patterns.hosts import (
     parse_network,
 )
 from policies.patterns.names import Matcher, NamePattern, covers, expand_braces, matcher_of
+from policies.patterns.outlines import outline
 from policies.patterns.paths import NormalPath, normal_path, path_like, under
 from policies.patterns.pointers import parse_pointer
 from policies.patterns.uris import parse_uri_pattern, uri_parts
@@ -33,6 +34,7 @@ __all__ = [
     "matcher_of",
     "network_in",
     "normal_path",
+    "outline",
     "parse_host",
     "parse_network",
     "parse_pointer",

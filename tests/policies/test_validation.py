@@ -171,3 +171,40 @@ def test_findings_come_in_the_order_of_lines():
     rules = 'permit "b" call on gti/x\npermit "a" call on git/nothing'
 
     assert [each.place.line for each in found(rules)] == [2, 3]
+
+
+LOOKALIKES = (
+    'permit "read" call on git/a permit "Read" call on git/b',
+    'permit "read" call on git/a permit "re\u0430d" call on git/b',
+    'permit "é" call on git/a permit "e\u0301" call on git/b',
+    'permit "a" call on git tool "log" permit "b" call on git tool "l\u043eg"',
+    'permit "a" call on git/{git_log,git-log}',
+    'permit "a" call on git/a permit "b" call on Git/a',
+    "role Reader",
+    'set web = server("git") set Web = server("files")',
+)
+
+
+@pytest.mark.parametrize("rules", LOOKALIKES)
+def test_names_that_a_person_takes_for_one_another_are_a_warning(rules: str):
+    catalogue = Catalogue({"git": None, "Git": None, "files": None})
+    text = f"policy t v1 {{ role reader\n{rules}\n}}"
+    (finding,) = validate(load([Source("t.policy", text)]), catalogue)
+
+    assert (finding.code, finding.severity) == ("ambiguous-name", Severity.WARNING)
+    assert finding.place.line == 2
+    assert finding.fix == "spell the two alike if one is meant, or rename one"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'permit "a" call on git/read_file permit "b" call on files/read-file',
+        'permit "a" call on git/log permit "b" call on git/log',
+        'permit "rules" call on git/a permit "rule" call on git/b',
+    ],
+)
+def test_names_that_differ_to_the_eye_or_belong_to_different_servers_are_no_warning(rules: str):
+    text = f"policy t v1 {{\n{rules}\n}}"
+
+    assert validate(load([Source("t", text)]), Catalogue({"git": None, "files": None})) == ()

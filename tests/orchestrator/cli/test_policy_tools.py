@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from tests.orchestrator.cli.running import Remit
 
 OLD = 'policy p v1 { role r permit "a" call on files/read when arg(/path) under "${out}" }\n'
@@ -166,3 +168,36 @@ def test_files_without_tests_fail(remit: Remit, home: Path):
     ended = remit("policy", "test", written("old.policy", OLD))
 
     assert (ended.code, ended.err) == (1, "there is no test in these files\n")
+
+
+ODD = {
+    "hint-permit": 'trust hints of server("a")\n permit "x" call on a/t when hint(read_only)',
+    "shadowed-permit": 'permit "x" call on a/t\nforbid "y" call on a',
+    "unreachable-rule": 'permit "w" call on a/t\npermit "x" call on a/t when arg(/n) > 3 and arg(/n) < 2',
+    "ambiguous-name": 'permit "x" call on a/t\npermit "X" call on a/u',
+    "ambiguous-set": 'set a = server("b")\npermit "x" call on a/t forbid "f" call on b/x, "a"/x',
+    "unused-role": "role q",
+}
+
+
+@pytest.mark.parametrize("code", ODD)
+def test_check_tells_people_programs_and_scanners_what_is_odd_and_what_mends_it(
+    remit: Remit, home: Path, code: str
+):
+    file = written("odd.policy", f"policy p v1 {{ role r\n{ODD[code]}\n}}\n")
+    words = ("policy", "check", file, "--role-use", "r")
+
+    shown = remit(*words)
+    listed = remit(*words, "--json")
+    scanned = remit(*words, "--sarif")
+
+    findings = cast("list[dict[str, str]]", listed.json["findings"])
+    (finding,) = [each for each in findings if each["code"] == code]
+    (run,) = cast("list[dict[str, list[dict[str, object]]]]", scanned.json["runs"])
+    (result,) = [each for each in run["results"] if each["ruleId"] == code]
+    assert finding["severity"] == "warning"
+    assert finding["fix"]
+    assert finding["line"] in (2, 3)
+    assert f"warning {code}: odd.policy:" in shown.err
+    assert finding["fix"] in shown.err
+    assert finding["fix"] in cast("dict[str, str]", result["message"])["text"]
