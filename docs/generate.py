@@ -1,4 +1,4 @@
-"""Writes what pages have from the source: bounds, the grammar of policies, the flow of authorization.
+"""Writes what pages have from the source: bounds, the grammar and schema of policies, authorization.
 
 python docs/generate.py            says whether the pages are current; exit code 1 if one is not
 python docs/generate.py --write    renews them
@@ -7,6 +7,7 @@ python docs/generate.py --write    renews them
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "reference" / "limits.md"
 GRAMMAR_PAGE: Final = ROOT / "docs" / "reference" / "policy.md"
 FLOW_PAGE: Final = ROOT / "docs" / "explanation" / "authorization.md"
+SCHEMA: Final = ROOT / "docs" / "reference" / "policy.schema.json"
 PACKAGES: Final = ("orchestrator", "mcp_client", "policies")
 
 _HEAD: Final = """\
@@ -50,6 +52,7 @@ def main(words: list[str]) -> int:
         PAGE: render(),
         GRAMMAR_PAGE: with_grammar(GRAMMAR_PAGE.read_text("utf-8")),
         FLOW_PAGE: with_flow(FLOW_PAGE.read_text("utf-8")),
+        SCHEMA: f"{json.dumps(import_module('policies.serializing').json_schema(), indent=2)}\n",
     }
     if words == ["--write"]:
         for path, page in pages.items():

@@ -39,7 +39,11 @@ policy = LazyGroup(
             f"{_ROOM}_comparing:subset", "Say whether one policy allows no more than another."
         ),
         "convert": LazyCommand(
-            f"{_ROOM}_converting:convert", "Carry rules over from other programs, or to Cedar."
+            f"{_ROOM}_converting:convert",
+            "Carry rules over from other programs, or to Cedar or JSON.",
+        ),
+        "schema": LazyCommand(
+            f"{_ROOM}_converting:schema", "Print the JSON Schema of a policy's JSON form."
         ),
         "always": LazyCommand(
             f"{_ROOM}_always:always", "Show, and take back, what you let through always."

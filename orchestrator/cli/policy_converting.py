@@ -1,7 +1,8 @@
-"""`remit policy convert`: rules of other programs as policies, and policies as Cedar."""
+"""`remit policy convert`: rules of other programs as policies, policies as Cedar or JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,12 +21,12 @@ from orchestrator.core.errors import ExitCode
 if TYPE_CHECKING:
     from policies.convert import Converted
 
-__all__ = ["convert"]
+__all__ = ["convert", "schema"]
 
 _FORMS: Final = ("claude", "gemini", "cedar", "policy")
 
 
-@click.command(short_help="Carry rules over from other programs, or to Cedar.")
+@click.command(short_help="Carry rules over from other programs, or to Cedar or JSON.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
     "--from",
@@ -37,10 +38,10 @@ _FORMS: Final = ("claude", "gemini", "cedar", "policy")
 @click.option(
     "--to",
     "target",
-    type=click.Choice(("policy", "cedar")),
+    type=click.Choice(("policy", "cedar", "json")),
     default="policy",
     show_default=True,
-    help="What to write. Cedar is written from a policy only.",
+    help="What to write. Cedar and JSON are written from a policy only.",
 )
 @click.option("--name", default="converted", show_default=True, help="The new policy's name.")
 @click.option("--strict", is_flag=True, help="End with 1 if anything could not be carried over.")
@@ -57,14 +58,19 @@ def convert(
     parameters: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Carry rules over from other programs, or to Cedar.
+    """Carry rules over from other programs, or to Cedar or JSON.
 
     What a policy includes is written with it. The result goes to stdout, and what could not be carried over to stderr, each with what stands
     there instead. Nothing is allowed by the result that the original denied.
     """
-    if (source == "policy") != (target == "cedar"):
-        raise click.UsageError("a policy is written as Cedar, everything else as a policy", context)
-    converted = _converted(file, source, name, split_pairs("--param", parameters))
+    if (source == "policy") != (target != "policy"):
+        message = "a policy is written as Cedar or JSON, everything else as a policy"
+        raise click.UsageError(message, context)
+    values = split_pairs("--param", parameters)
+    if source == "policy":
+        converted = _written(file, target, values)
+    else:
+        converted = _converted(file, source, name)
     if as_json:
         print_json(
             {
@@ -87,14 +93,23 @@ def convert(
     context.exit((ExitCode.FAILED if strict and converted.losses else ExitCode.OK).value)
 
 
-def _converted(file: Path, source: str, name: str, parameters: Mapping[str, str]) -> Converted:
-    from orchestrator.cli.checking import load_assuming, read_sources
+def _written(file: Path, target: str, parameters: Mapping[str, str]) -> Converted:
+    from orchestrator.cli.checking import load_assuming
+    from policies import convert
+    from policies.serializing import to_json
+
+    policy_set = load_assuming([file], parameters)
+    if target == "cedar":
+        return convert.write_cedar(policy_set.policies)
+    return convert.Converted(f"{json.dumps(to_json(policy_set), indent=2)}\n", ())
+
+
+def _converted(file: Path, source: str, name: str) -> Converted:
+    from orchestrator.cli.checking import read_sources
     from orchestrator.core.documents import read_json, read_toml
     from policies import convert
     from policies.formatting import format_text
 
-    if source == "policy":
-        return convert.write_cedar(load_assuming([file], parameters).policies)
     (read,) = read_sources([file])
     match source:
         case "claude":
@@ -104,3 +119,11 @@ def _converted(file: Path, source: str, name: str, parameters: Mapping[str, str]
         case _:
             made = convert.read_cedar(read.text, read.path, name=name)
     return convert.Converted(format_text(made.text, read.path), made.losses)
+
+
+@click.command(short_help="Print the JSON Schema of a policy's JSON form.")
+def schema() -> None:
+    """Print the JSON Schema of what `convert --to json` writes."""
+    from policies.serializing import json_schema
+
+    print_json(json_schema())

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.orchestrator.cli.running import Remit
 
@@ -201,3 +202,17 @@ def test_check_tells_people_programs_and_scanners_what_is_odd_and_what_mends_it(
     assert f"warning {code}: odd.policy:" in shown.err
     assert finding["fix"] in shown.err
     assert finding["fix"] in cast("dict[str, str]", result["message"])["text"]
+
+
+def test_convert_writes_json_as_the_schema_says(remit: Remit, home: Path):
+    base = written("base.policy", 'policy base v1 { forbid "f" call on a/t }\n')
+    file = written("a.policy", f'include "{base}"\n{OLD}')
+
+    made = remit("policy", "convert", file, "--from", "policy", "--to", "json")
+    schema = remit("policy", "schema")
+
+    assert (made.code, schema.code) == (0, 0)
+    validator: Any = Draft202012Validator(schema.json)
+    validator.validate(made.json)
+    policies = cast("list[dict[str, object]]", made.json["policies"])
+    assert [policy["name"] for policy in policies] == ["p", "base"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.errors import ConfigError
@@ -79,6 +79,7 @@ def test_anything_else_asks_again(paths: StatePaths, tmp_path: Path, other: Appr
     assert not book.permits(other)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(st.text(max_size=4), values, max_size=3),
     st.dictionaries(st.text(max_size=4), values, max_size=3),
