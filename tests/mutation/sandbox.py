@@ -191,6 +191,9 @@ def run_pytest(tests: Sequence[str], plugins: Sequence[object]) -> int:
         phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
         database=None,
         derandomize=True,
+        # a busy machine is no failure
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
     hypothesis.settings.load_profile("mutation")
     words = ["-q", "-x", "-p", "no:cacheprovider"]

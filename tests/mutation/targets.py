@@ -73,7 +73,11 @@ CHECKED: Final = (
 )
 _POLICY_TESTS: Final = (
     ("tests/policies/test_agreement.py", "tests/policies/test_listing.py"),
-    ("tests/policies/test_decisions.py", "tests/policies/test_language.py"),
+    (
+        "tests/policies/test_decisions.py",
+        "tests/policies/test_language.py",
+        "tests/policies/test_edges.py",
+    ),
     (
         "tests/policies/test_bounds.py",
         "tests/policies/test_validation.py",

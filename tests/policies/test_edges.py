@@ -1,0 +1,167 @@
+"""The edges of what is decided: one step to either side of each, found by breaking the evaluation."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from policies import (
+    Annotations,
+    Context,
+    Effect,
+    Operation,
+    PolicyError,
+    PolicyLimits,
+    Principal,
+    Resource,
+    Source,
+    load,
+    run_tests,
+)
+from policies.model import Compare, Never, Test
+from tests.policies.support import loaded, request, value_of
+
+DAY = "2026-01-31"
+"""A Saturday."""
+HINTS = ("read_only", "destructive", "idempotent", "open_world")
+
+
+def at(condition: str, time: str) -> bool:
+    """Does a permit with this condition speak at that time of the day, in UTC?"""
+    wall = datetime.fromisoformat(f"{DAY}T{time}+00:00").timestamp()
+    rules = loaded(f'permit "p" call on a/t when {condition}')
+    verdict = rules.verdict(Principal(role="r"), Operation.CALL, Resource("a", "tool", "t"))
+    return verdict.decide(Context({}, wall=wall)).effect is Effect.PERMIT
+
+
+@pytest.mark.parametrize(
+    ("condition", "time", "answer"),
+    [
+        ('time in "09:00".."17:30"', "08:59:59", False),
+        ('time in "09:00".."17:30"', "09:00:00", True),
+        ('time in "09:00".."17:30"', "17:29:59", True),
+        ('time in "09:00".."17:30"', "17:30:00", False),
+        ('time in "22:00".."06:00"', "21:59:59", False),
+        ('time in "22:00".."06:00"', "22:00:00", True),
+        ('time in "22:00".."06:00"', "05:59:59", True),
+        ('time in "22:00".."06:00"', "06:00:00", False),
+        (f'now before "{DAY}T12:00:00Z"', "11:59:59", True),
+        (f'now before "{DAY}T12:00:00Z"', "12:00:00", False),
+        ('day in ["sat"]', "00:00:00", True),
+        ('day in ["sat"]', "23:59:59", True),
+        ('day in ["fri"]', "00:00:00", False),
+        ('day in ["sun"]', "23:59:59", False),
+    ],
+)
+def test_a_time_begins_and_ends_where_it_says(condition: str, time: str, answer: bool):
+    assert at(condition, time) is answer
+
+
+@pytest.mark.parametrize("name", HINTS)
+@pytest.mark.parametrize("said", [True, False, None])
+def test_each_hint_is_the_one_that_the_server_gave(name: str, said: bool | None):
+    rules = loaded(f'permit "p" call on a/t forbid "f" call on a/t when hint({name})')
+    alone = Annotations(**{name: said})
+    among_others = Annotations(**{**dict.fromkeys(HINTS, not said), name: said})
+
+    for hints in (alone, among_others):
+        resource = Resource("a", "tool", "t", "", hints)
+        found = rules.verdict(Principal(role="r"), Operation.CALL, resource).decide(Context({}))
+        assert (found.effect is Effect.PERMIT) is (said is False)
+
+
+def test_a_definition_is_pinned_if_it_has_a_digest():
+    rules = loaded('require "r" call on a/t that digest pinned permit "p" call on a/t')
+
+    def effect(digest: str) -> Effect:
+        resource = Resource("a", "tool", "t", digest)
+        return (
+            rules.verdict(Principal(role="r"), Operation.CALL, resource).decide(Context({})).effect
+        )
+
+    assert (effect("d1"), effect("")) == (Effect.PERMIT, Effect.FORBID)
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        ('any arg == "x"', 1),
+        ("any arg == true", "s"),
+        ('any arg in ["x", "y"]', 1),
+        ("any arg in 5..6", "s"),
+        ("any arg length > 9", 1),
+        ('any arg contains "x"', 1),
+    ],
+)
+def test_any_argument_is_only_one_of_a_type_that_the_test_is_about(condition: str, value: object):
+    assert value_of(condition, {"p": value}) is False
+
+
+def test_any_argument_looks_at_just_as_many_values_as_it_may():
+    text = 'policy p v1 { permit "p" call on a/t when any arg == 9 }'
+    rules = load([Source("t", text)], limits=PolicyLimits(leaves_max=4))
+
+    def effect(*values: int) -> Effect:
+        return rules.decide(request(arguments={"p": list(values)})).effect
+
+    # the name and the array are values as well
+    assert [effect(9), effect(1, 9), effect(1, 1, 9)] == [
+        Effect.PERMIT,
+        Effect.PERMIT,
+        Effect.FORBID,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("test", "value", "message"),
+    [
+        ('under "${v}"', "~/x", "what follows `under` is a path"),
+        ('path_like "${v}"', "a/**b", "what follows `path_like`"),
+        ('host "${v}"', "10.0.0.1", "a host is a name"),
+        ('cidr "${v}"', "ten", "a network is an address"),
+    ],
+)
+def test_a_parameter_that_makes_no_path_host_or_network_is_refused(
+    test: str, value: str, message: str
+):
+    with pytest.raises(PolicyError, match=message) as caught:
+        loaded(f'permit "p" call on a/t when arg(/p) {test}', v=value)
+
+    assert caught.value.place.line == 2
+
+
+def test_parameters_are_filled_in_wherever_a_test_has_values():
+    text = (
+        'policy p v1 { permit "x" call on a/t when arg(/o/k/1) == "v-1" }\n'
+        'tests { permit call a/t {"o": {"k": [0, "v-${n}", {"d": "${n}"}]}} by "x" }'
+    )
+    policy_set = load([Source("t", text)], {"n": "1"})
+
+    assert policy_set.tests[0].arguments == {"o": {"k": [0, "v-1", {"d": "1"}]}}
+    assert [outcome.why for outcome in run_tests(policy_set)] == [""]
+
+
+def test_parameters_are_filled_in_in_claims_and_other_claims_stay_as_they_are():
+    text = (
+        'policy p v1 {} assert never call on a/t when arg(/p) == "${n}"\n'
+        'assert never call on a/t assert child_subset(policy "p", policy "p")'
+    )
+    first, second, third = load([Source("t", text)], {"n": "1"}).assertions
+
+    assert isinstance(first, Never)
+    assert isinstance(first.condition, Test)
+    assert isinstance(first.condition.check, Compare)
+    assert first.condition.check.literal == "1"
+    assert isinstance(second, Never)
+    assert second.condition is None
+    assert not isinstance(third, Never)
+
+
+@pytest.mark.parametrize("literal", ["other", "other_", "other__"])
+def test_there_is_another_string_whatever_strings_a_rule_names(literal: str):
+    rules = loaded(f'permit "p" call on a/t when arg(/p) != "{literal}" and arg(/p) != "other"')
+    verdict = rules.verdict(Principal(role="r"), Operation.CALL, Resource("a", "tool", "t"))
+
+    assert verdict.visible
+    assert rules.decide(request(arguments={"p": "x"})).effect is Effect.PERMIT
