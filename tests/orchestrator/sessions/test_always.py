@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -14,7 +15,7 @@ from orchestrator.core.ids import AgentId, CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.always import ALWAYS_MAX, AlwaysFile
-from orchestrator.sessions.asks import AskDesk
+from orchestrator.sessions.asks import Ask, AskDesk
 from orchestrator.sessions.ports import NobodyToAsk
 from orchestrator.sessions.state import StatePaths
 
@@ -200,3 +201,38 @@ async def test_a_kept_yes_counts_where_nobody_can_be_asked(paths: StatePaths, tm
     desk = AskDesk(NobodyToAsk(), OrchestratorLimits(), always=AlwaysFile(paths, tmp_path))
 
     assert await desk.approve(asked())
+
+
+class _AtTerminal:
+    """A person who says yes for the session; `meanwhile` happens while they think."""
+
+    interactive = True
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def approve(self, request: ApprovalRequest) -> bool:
+        return False
+
+    async def choose(self, ask: Ask) -> None:
+        self.asked += 1
+        self.meanwhile()
+        await ask.allow_for_session()
+
+
+async def test_a_yes_for_the_session_at_a_terminal_is_asked_for_once():
+    person = _AtTerminal()
+    desk = AskDesk(person, OrchestratorLimits())
+
+    assert [await desk.approve(asked()), await desk.approve(asked())] == [True, True]
+    assert person.asked == 1
+
+
+async def test_a_yes_for_the_session_does_not_outlive_a_policy_that_changed_meanwhile():
+    person = _AtTerminal()
+    desk = AskDesk(person, OrchestratorLimits())
+    person.meanwhile = desk.forget
+
+    assert [await desk.approve(asked()), await desk.approve(asked())] == [True, True]
+    assert person.asked == 2
