@@ -7,8 +7,10 @@ waits is told, and stops nobody.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +30,8 @@ __all__ = ["NO_DEFINITIONS", "Definitions", "FoundFile", "find_files", "take_up"
 
 FILES_MAX: Final = 500
 """Files of one kind that are looked at; a project with more has them for somebody else."""
+LISTED_MAX: Final = 10_000
+"""Names of one folder that are listed at all: a project may have made any number of them."""
 _AGENT_FOLDERS: Final = (".remit/agents", ".claude/agents")
 _SKILL_FOLDERS: Final = (".remit/skills", ".claude/skills")
 _DESCRIPTION_CHARS_MAX: Final = 2_000
@@ -149,7 +153,8 @@ def _entries(folder: Path) -> list[Path]:
     if folder.is_symlink() or folder.parent.is_symlink():
         return []
     try:
-        return sorted(folder.iterdir())[:FILES_MAX]
+        with os.scandir(folder) as found:
+            return sorted(Path(entry.path) for entry in islice(found, LISTED_MAX))[:FILES_MAX]
     except OSError:
         return []
 

@@ -86,18 +86,27 @@ class Discovery:
         if self._stale:
             self._index.update(map(_entry, self._tools()))
             self._stale = False
-        hits: list[Hit] = []
-        among = self._numbers(snapshot.table)
-        for found in self._index.search(query, among=among, count=2 * count):
-            capability = snapshot.table.find(*found.key)
-            if capability is not None and _lives(capability):
-                hits.append(Hit(score=found.score, capability=capability))
+        hits = self._living(snapshot.table, query, count)
         hits += [
             Hit(score=named.score, skill=self._skills.find(named.key))
             for named in self._skill_index.search(query, count=count)
         ]
         hits.sort(key=lambda hit: -hit.score)
         return tuple(hits[:count])
+
+    def _living(self, table: CapabilityTable, query: str, count: int) -> list[Hit]:
+        """Return the best that are alive now: what has died since the filter was made takes no place."""
+        asked = count
+        while True:
+            found = self._index.search(query, among=self._numbers(table), count=asked)
+            hits = [
+                Hit(score=each.score, capability=capability)
+                for each in found
+                if (capability := table.find(*each.key)) is not None and _lives(capability)
+            ]
+            if len(hits) >= count or len(found) < asked:
+                return hits
+            asked *= 2
 
     def _numbers(self, table: CapabilityTable) -> frozenset[int]:
         """Return what of the index is in a table and alive; agents of one grant share a table."""

@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.agents.model import AgentTask, CallResult, RequestGate, ToolSpec, Turn
 from orchestrator.core.calls import Call
+from orchestrator.core.errors import DenyReason
 from orchestrator.sessions.skills import SKILL_BYTES_MAX, SKILLS_MAX, Skill, SkillShelf
 from tests.orchestrator.agents.stage import answers, asks
 from tests.orchestrator.broker.stage import Stage, policy_of, scripted, staged
@@ -107,6 +108,24 @@ async def test_what_is_dead_is_not_found_any_more():
         stage.session.remove_server("files")
 
         assert stage.session.find("read", agent=agent) == ()
+
+
+async def test_what_has_died_takes_no_place_among_what_is_found():
+    server = scripted()
+    for number in range(6):
+        server.add_tool(f"read_{number}", lambda _: "text")
+    everything = 'policy p v1 { permit "all" call on any server/* }'
+    async with staged(everything, own_tools=True, servers=[server]) as stage:
+        agent = stage.session.subagent("scout", model=Looking([]))
+        first = stage.session.find("read", agent=agent, count=20)
+        *dead, last = [hit.capability for hit in first if hit.capability is not None]
+        for capability in dead:
+            agent.home.ledger.revoke(capability.target, DenyReason.DEFINITION_CHANGED)
+
+        (found,) = stage.session.find("read", agent=agent, count=1)
+
+    assert len(dead) > 2
+    assert found.capability is last
 
 
 async def test_what_is_added_later_is_not_found_by_an_older_agent():
