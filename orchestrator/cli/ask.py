@@ -63,7 +63,7 @@ def ask(
     from mcp_client.transports.stdio import harden_process
     from orchestrator.agents.budget import Budget
     from orchestrator.cli.exporting import exported_telemetry
-    from orchestrator.cli.running import EXIT_CODES
+    from orchestrator.cli.failures import EXIT_CODES
     from orchestrator.surfaces.reply import reply_object
 
     harden_process()

@@ -1,4 +1,4 @@
-"""How an error reaches a person or a program. Decides no exit code but that of unknown errors."""
+"""How an error reaches a person or a program, and with which code a command ends. Runs nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 import click
 
@@ -22,8 +22,20 @@ from orchestrator.core.errors import (
     Where,
 )
 from orchestrator.core.groups import sole_cause
+from orchestrator.core.outcomes import RunStatus
 
-__all__ = ["INTERNAL", "USAGE", "Failure", "failure_of", "render_traceback"]
+__all__ = ["EXIT_CODES", "INTERNAL", "USAGE", "Failure", "failure_of", "render_traceback"]
+
+EXIT_CODES: Final = {
+    RunStatus.OK: ExitCode.OK,
+    RunStatus.FAILED: ExitCode.FAILED,
+    RunStatus.DENIED: ExitCode.DENIED,
+    RunStatus.INPUT_REQUIRED: ExitCode.INPUT_REQUIRED,
+    RunStatus.NEEDS_AUTH: ExitCode.NEEDS_AUTHORIZATION,
+    RunStatus.PENDING_APPROVAL: ExitCode.PENDING_APPROVAL,
+    RunStatus.CANCELLED: ExitCode.FAILED,
+}
+"""How the command ends, by how the run did."""
 
 USAGE = "E-USAGE"
 """The words of the command are not as they must be."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import anyio
 import click
@@ -25,6 +24,7 @@ from orchestrator.audit.log import AuditLog
 from orchestrator.audit.memory import MemoryAudit
 from orchestrator.audit.signing import Signer
 from orchestrator.cli.exporting import exported_telemetry
+from orchestrator.cli.failures import EXIT_CODES
 from orchestrator.cli.options import inbox_hint, print_json, print_text
 from orchestrator.cli.resuming import TakenUp, about, gate_asker
 from orchestrator.core.errors import ExitCode, RemitError
@@ -54,18 +54,7 @@ from orchestrator.surfaces.login import LoopbackStep, browser_opener
 from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
 from orchestrator.surfaces.summary import RunSummary, summary_object, summary_text
 
-__all__ = ["EXIT_CODES", "Job", "Output", "carry_out"]
-
-EXIT_CODES: Final = {
-    RunStatus.OK: ExitCode.OK,
-    RunStatus.FAILED: ExitCode.FAILED,
-    RunStatus.DENIED: ExitCode.DENIED,
-    RunStatus.INPUT_REQUIRED: ExitCode.INPUT_REQUIRED,
-    RunStatus.NEEDS_AUTH: ExitCode.NEEDS_AUTHORIZATION,
-    RunStatus.PENDING_APPROVAL: ExitCode.PENDING_APPROVAL,
-    RunStatus.CANCELLED: ExitCode.FAILED,
-}
-"""How the command ends, by how the run did."""
+__all__ = ["Job", "Output", "carry_out"]
 
 
 class Output(Enum):
