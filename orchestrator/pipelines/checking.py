@@ -134,7 +134,12 @@ def _check_tool(
 
 def _item(file: ProjectFile, kind: ItemKind, origin: Origin, lines: tuple[str, ...]) -> Item:
     return Item(
-        name=file.name, kind=kind, digest=file.digest, origin=origin, description_lines=lines
+        name=file.name,
+        kind=kind,
+        digest=file.digest,
+        origin=origin,
+        description_lines=lines,
+        text=file.content.decode("utf-8", "backslashreplace"),
     )
 
 

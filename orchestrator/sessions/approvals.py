@@ -89,7 +89,8 @@ class Item:
     """One thing that takes effect only if it is approved.
 
     `digest` covers all that makes it what it is. `description_lines` tell a person what it would
-    do; they may hold a project's own text and are made safe where they are shown.
+    do; they may hold a project's own text and are made safe where they are shown. `text` is a file as
+    a person reads it who is asked: the digest says nothing to anybody.
     """
 
     name: str
@@ -97,22 +98,26 @@ class Item:
     digest: str
     origin: Origin
     description_lines: tuple[str, ...] = ()
+    text: str = ""
 
     @property
     def flag(self) -> str:
         """The option that approves it, quoted for a shell: a name may be a project's own."""
         return f"{APPROVE_FLAG} {shlex.quote(f'{whole_line(self.name)}@{self.digest}')}"
 
-    def shown(self, columns: int = _COLUMNS) -> tuple[str, ...]:
+    def shown(self, columns: int = _COLUMNS, *, with_text: bool = False) -> tuple[str, ...]:
         """Return the lines for a person: all of it, with hidden characters written out.
 
-        Lines longer than `columns` are folded and never cut, since what is not shown would be approved as well.
+        `with_text` adds the file itself. Lines longer than `columns` are folded and never cut, since
+        what is not shown would be approved as well.
         """
         title = f"{self.kind.value} {whole_line(self.name)}"
         lines = [*wrapped(title, columns=columns, indent=" " * 6)]
         for line in self.description_lines:
             indent = f"  {_BAR}  " if line.startswith(_BAR) else " " * 6
             lines += wrapped(f"  {whole_line(line)}", columns=columns, indent=indent)
+        for line in self.text.splitlines() if with_text else ():
+            lines += wrapped(f"{_BAR}{whole_line(line)}", columns=columns, indent=f"{_BAR}    ")
         return tuple(lines)
 
 

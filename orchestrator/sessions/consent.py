@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final
 
 from orchestrator.sessions.approvals import (
     ApprovalBook,
@@ -13,6 +15,8 @@ from orchestrator.sessions.approvals import (
 )
 
 __all__ = ["Confirm", "settle"]
+
+_CHANGED: Final = "CHANGED since it was approved"
 
 Confirm = Callable[[Sequence[Item]], Awaitable[bool]]
 """Shows the items to a person and returns True only for a yes to all of them."""
@@ -39,9 +43,17 @@ async def settle(
     except PendingApprovalError as pending:
         waiting = [item for item, _ in pending.items]
         rejected = any(state is ApprovalState.REJECTED for _, state in pending.items)
-        if confirm is None or rejected or not await confirm(waiting):
+        shown = [_marked(item, state) for item, state in pending.items]
+        if confirm is None or rejected or not await confirm(shown):
             raise
         for item in waiting:
             book = book.decide(item, approved=True, at=at, by=by)
         store.save(book)
     return book
+
+
+def _marked(item: Item, state: ApprovalState) -> Item:
+    """Return an item that says of itself if a person said yes to another state of it."""
+    if state is not ApprovalState.CHANGED:
+        return item
+    return replace(item, description_lines=(_CHANGED, *item.description_lines))

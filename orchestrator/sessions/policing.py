@@ -52,6 +52,7 @@ def _item(text: PolicyText, root: Path) -> Item:
         digest=text.digest,
         origin=Origin.PROJECT,
         description_lines=("decides what agents may do",),
+        text=text.source.text,
     )
 
 

@@ -266,7 +266,7 @@ class TerminalApprover:
 
         Raises RemitError if they are too long for a terminal and cannot be kept in a file.
         """
-        shown = [item.shown(self._columns()) for item in items]
+        shown = [item.shown(self._columns(), with_text=True) for item in items]
         lines = [line for part in shown for line in part]
         question = "approve, as shown?"
         if self._keep is not None and len(lines) > ITEM_LINES_MAX:

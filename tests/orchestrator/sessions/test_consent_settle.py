@@ -52,6 +52,22 @@ async def settled(
     )
 
 
+async def test_whoever_is_asked_again_is_told_that_it_changed(store: ApprovalStore) -> None:
+    person = Person()
+    await settled(store, [SERVER], person)
+
+    await settled(store, [replace(SERVER, digest="ef" * 32), RECIPE], person)
+
+    first = [item.description_lines for item in person.shown[0]]
+    assert first == [()]
+    again = [item.description_lines for item in person.shown[1]]
+    assert again == [("CHANGED since it was approved",), ()]
+    # what is kept is the item itself
+    assert store.book(Path("/project"), ()).state(replace(SERVER, digest="ef" * 32)) is (
+        ApprovalState.APPROVED
+    )
+
+
 async def test_what_needs_no_approval_is_not_asked_about(store: ApprovalStore) -> None:
     person = Person()
 
@@ -87,16 +103,6 @@ async def test_only_what_is_not_approved_yet_is_shown(store: ApprovalStore) -> N
     await settled(store, [SERVER, RECIPE], person)
 
     assert person.shown == [(RECIPE,)]
-
-
-async def test_what_has_changed_is_shown_again(store: ApprovalStore) -> None:
-    await settled(store, [RECIPE], Person())
-    changed = replace(RECIPE, digest="ef" * 32)
-    person = Person()
-
-    await settled(store, [changed], person)
-
-    assert person.shown == [(changed,)]
 
 
 async def test_a_no_raises_with_what_waits(store: ApprovalStore) -> None:

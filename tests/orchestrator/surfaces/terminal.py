@@ -11,7 +11,8 @@ from typing import TextIO
 
 __all__ = ["Terminal", "open_terminal"]
 
-_SECONDS_MAX = 5.0
+_SECONDS_MAX = 30.0
+"""Only a failure waits so long; a program that starts on a busy machine takes its time."""
 
 
 class Terminal:

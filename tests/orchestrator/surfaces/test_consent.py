@@ -271,6 +271,7 @@ async def test_items_are_shown_whole_before_they_are_approved(terminal: Terminal
         digest="0" * 64,
         origin=Origin.PROJECT,
         description_lines=("runs: node server.js", "hidden\u200b here"),
+        text="permit \x1b[8mall\n  of it\n",
     )
     answers: list[bool] = []
     text = ""
@@ -286,6 +287,7 @@ async def test_items_are_shown_whole_before_they_are_approved(terminal: Terminal
 
     assert answers == [True]
     assert "server jira\r\n  runs: node server.js\r\n  hidden<U+200B> here\r\n" in text
+    assert "  | permit <U+001B>[8mall\r\n  |   of it\r\n" in text
 
 
 async def test_a_terminal_that_went_away_is_a_no():
