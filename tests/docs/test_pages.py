@@ -31,6 +31,7 @@ from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.configuration.keys import KNOWN, NARROWING, REMOTE, WIDENING
 from orchestrator.sessions.entries import EntryState
+from orchestrator.sessions.sandbox import Sandbox
 from policies import parse
 from tests.architecture.sources import ROOT, sources
 from tests.docs.pages import PAGES, Block, blocks, commands
@@ -231,11 +232,20 @@ def test_the_budget_without_one_is_the_one_described():
 # ----------------------------------------------------------------------------------- servers files
 
 
-def servers_block() -> Block:
-    (block,) = [
-        block for block in blocks(REFERENCE / "servers-file.md") if block.language == "json"
-    ]
-    return block
+def servers_blocks() -> list[Block]:
+    """The first is a whole file, the second one with a sandbox."""
+    return [block for block in blocks(REFERENCE / "servers-file.md") if block.language == "json"]
+
+
+def test_the_sandbox_shown_is_read_as_the_page_says(tmp_path: Path):
+    source = ServersSource(
+        origin=Origin.PROFILE, project=tmp_path, home=Path("/home/u"), environ={}
+    )
+    found = read_servers(read_json(servers_blocks()[1].text.encode(), "page"), source)
+
+    assert found.entries[0].sandbox == Sandbox(
+        writes=(str(tmp_path / "out"),), reads=("/home/u/.nvm",), required=True
+    )
 
 
 def test_the_servers_file_shown_is_read_as_the_page_says(tmp_path: Path):
@@ -246,7 +256,7 @@ def test_the_servers_file_shown_is_read_as_the_page_says(tmp_path: Path):
         environ={},
         allow_variables=frozenset({"SHOP_LOG"}),
     )
-    found = read_servers(read_json(servers_block().text.encode(), "page"), source)
+    found = read_servers(read_json(servers_blocks()[0].text.encode(), "page"), source)
 
     assert {entry.name: entry.state for entry in found.entries} == {
         "git": EntryState.READY,
