@@ -69,6 +69,7 @@ class Shop:
         above: Sequence[Ancestor] = (),
         offers: Iterable[Offer] | None = None,
         since: Callable[[PolicySet], Sequence[PolicySet]] = lambda policy: (policy,),
+        children: int = 0,
     ) -> CapabilityTable:
         return attenuate(
             self.offers() if offers is None else offers,
@@ -77,6 +78,7 @@ class Shop:
             grant=grant or Grant(),
             above=above,
             since=since,
+            children=children,
         )
 
     def snapshot(

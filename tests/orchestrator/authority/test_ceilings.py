@@ -42,6 +42,33 @@ def test_a_right_to_delegate_reaches_no_deeper_than_it_says() -> None:
 
 
 @pytest.mark.requirement("I6")
+@pytest.mark.parametrize(("children", "granted"), [(0, ["git/log"]), (1, ["git/log"]), (2, [])])
+def test_a_right_to_delegate_is_for_no_more_children_than_it_says(
+    children: int, granted: list[str]
+) -> None:
+    text = rules('permit "log" delegate on git/log for role chief max children 2')
+
+    table = Shop().table(text, principal=CHILD, above=ABOVE, children=children)
+    assert names(table) == granted
+
+
+@pytest.mark.requirement("I6")
+def test_only_the_parent_itself_counts_its_children() -> None:
+    text = """policy p v1 {
+      role chief, free
+      permit "all" call on any server/*
+      permit "few" delegate on git/log for role chief max children 2
+      permit "any" delegate on git/log for role free
+    }"""
+    middle = Principal(role="free", agent="chief/middle", depth=2, above=(CHIEF,))
+    low = Principal(role="worker", agent="chief/middle/low", depth=3, above=(CHIEF, middle))
+    above = (*ABOVE, Ancestor(middle, Grant()))
+
+    table = Shop().table(text, principal=low, above=above, children=2)
+    assert names(table) == ["git/log"]
+
+
+@pytest.mark.requirement("I6")
 def test_a_policy_that_is_not_kept_any_more_hands_nothing_on() -> None:
     text = rules('permit "any" delegate on any server/*')
     old = (Ancestor(CHIEF, Grant(), policy(text)),)

@@ -172,6 +172,41 @@ def test_authority_changes_in_another_thread_are_refused() -> None:
     assert cell.reason is None
 
 
+def test_what_is_dead_is_voided_no_more_and_tells_its_first_cause() -> None:
+    ledger = Ledger(thread=one_thread)
+    login = ledger.open(CellKind.LOGIN, "git")
+    ledger.revoke(login, DenyReason.LOGGED_OUT)
+    generation = login.generation
+
+    flip = ledger.void(login, DenyReason.SCOPE_CHANGED)
+
+    assert (login.generation, login.reason) == (generation, DenyReason.LOGGED_OUT)
+    assert flip.flights == ()
+
+
+def test_what_is_over_is_interrupted_no_more() -> None:
+    ledger = Ledger(thread=one_thread)
+    cell = ledger.open(CellKind.AGENT, "a")
+    over, under_way = Call(cell), Call(cell)
+    ledger.depart(over)
+    ledger.depart(under_way)
+    ledger.arrive(over)
+    assert ledger.flights == 1
+
+    flip = ledger.revoke(cell, DenyReason.AGENT_CANCELLED)
+
+    assert (over.told, under_way.told) == ([], [DenyReason.AGENT_CANCELLED])
+    assert ledger.flights == 0
+    assert flip.record == {
+        "what": "agent",
+        "name": "a",
+        "incarnation": cell.incarnation,
+        "reason": "agent_cancelled",
+        "cells": 1,
+        "stopped": 1,
+    }
+
+
 def test_a_long_session_forgets_what_is_dead() -> None:
     ledger = Ledger(thread=one_thread)
     session = ledger.open(CellKind.SESSION, "s")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from orchestrator.authority.standing import Standing
@@ -46,6 +48,16 @@ def test_a_lineage_is_an_agent_and_all_above_it_the_nearest_first() -> None:
 
     assert list(low.lineage()) == [low, middle, top]
     assert list(top.lineage()) == [top]
+
+
+def test_what_an_agent_has_used_is_kept() -> None:
+    standing = Standing()
+
+    standing.calls["rule"] = 2
+    standing.recent["rule", 1, 60.0] = deque([1.0])
+
+    assert standing.calls == {"rule": 2}
+    assert list(standing.recent["rule", 1, 60.0]) == [1.0]
 
 
 def test_a_new_standing_has_used_nothing() -> None:
