@@ -32,13 +32,6 @@ class Asking:
         Raises AuthorityError: nobody can be asked here, nobody answered in time, the answer was
         no, or what the call depends on ended while the person was thinking.
         """
-        if not self._ports.approver.interactive:
-            raise AuthorityError(
-                f"{wish.ref} needs a person's consent, and nobody can be asked here",
-                reason=DenyReason.ASK_UNANSWERED,
-                rule=rule,
-                fix="run it on a terminal, or permit it in a policy: remit init --policy",
-            )
         request = ApprovalRequest(
             agent=wish.view.agent,
             ref=capability.ref,

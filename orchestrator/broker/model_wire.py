@@ -161,10 +161,7 @@ async def _response(
 
 
 def _target(request: httpx2.Request) -> Target:
-    url = request.url
-    if url.userinfo:
-        raise RequestRefusedError("the URL contains a user name", stage="start")
-    return Target.parse(str(url.copy_with(fragment=None)))
+    return Target.parse(str(request.url.copy_with(fragment=None)))
 
 
 def _proxy_of(url: httpx2.URL, proxies: Mapping[str, str]) -> str:

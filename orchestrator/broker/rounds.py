@@ -7,7 +7,6 @@ import anyio
 from mcp_client.client.rounds import answer_inputs, check_owner, read_outcome
 from mcp_client.protocol.errors import Delivery, McpError, RemoteProtocolError
 from mcp_client.protocol.modern.mrtr import InputRequired, retry_params
-from mcp_client.protocol.surfaces.tasks import Task, TaskCreatedError
 from orchestrator.broker.failing import failed
 from orchestrator.broker.wire import Link
 from orchestrator.broker.wish import Wish
@@ -27,14 +26,12 @@ class MoreInputError(Exception):
 def read_round(wish: Wish, link: Link, result: object) -> object:
     """Return a result that is complete.
 
-    Raises MoreInputError if it is questions; CallFailedError if it cannot be used, or the call
-    became a task, which nobody here follows.
+    Raises MoreInputError if it is questions; CallFailedError if it cannot be used. That a call
+    became a task cannot be: no session declares that it follows one.
     """
     session = link.session
     try:
         outcome = read_outcome(session, wish.method, wish.params, result, before=wish.required)
-        if isinstance(outcome, Task):
-            raise TaskCreatedError(outcome, server=session.server)
     except McpError as error:
         raise failed(wish, error) from error
     if isinstance(outcome, InputRequired):

@@ -324,6 +324,17 @@ def test_a_frame_that_was_begun_is_finished_whatever_its_guard_says_by_then() ->
     assert guard.spent == 1
 
 
+def test_a_write_that_takes_no_more_of_a_frame_that_was_begun_waits_for_room() -> None:
+    outbox, pipe = an_outbox(), Pipe(room=2)
+    _, ticket = push(outbox, b"abcdef")
+    outbox.flush(pipe.write)
+    takes = iter([0])
+
+    state = outbox.flush(lambda _: next(takes))
+
+    assert (state, ticket.ends, ticket.bytes_sent) == (FlushState.BLOCKED, [], 2)
+
+
 @pytest.mark.requirement("I1")
 def test_a_frame_behind_one_that_was_begun_is_checked_again_before_its_own_first_byte() -> None:
     outbox, pipe = an_outbox(), Pipe(room=2)

@@ -178,6 +178,47 @@ async def test_calls_that_come_meanwhile_wait_for_the_new_session() -> None:
         assert (texts, script.sessions) == (["session-2", "session-2"], 2)
 
 
+@pytest.mark.requirement("I8")
+async def test_no_call_goes_to_a_new_session_before_it_is_known_what_that_offers() -> None:
+    script = Mcp()
+    async with over_http(script) as (stage, server):
+        view = stage.agent().view
+        listing, go = anyio.Event(), anyio.Event()
+
+        async def hold(call: HttpCall, reply: HttpReply) -> None:
+            del script.special["tools/list"]
+            listing.set()
+            await go.wait()
+            await script(call, reply)
+
+        forgetful(script, server)
+        script.special["tools/list"] = hold
+        async with calling(view, "files/add") as first:
+            await listing.wait()
+            async with calling(view, "files/add") as second:
+                await anyio.wait_all_tasks_blocked()
+                sent = [record["method"] for record in stage.audit.fields("sent")]
+                go.set()
+                await second.answered()
+            await first.answered()
+
+        assert sent.count("tools/call") == 1
+
+
+async def test_a_server_without_a_login_that_wants_one_is_not_asked_again() -> None:
+    script = Mcp()
+
+    async def unauthorized(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(401, headers={"WWW-Authenticate": "Bearer"})
+
+    async with over_http(script) as (stage, server):
+        script.special["tools/call"] = unauthorized
+        error = await failure(stage.agent().view, "files/add")
+
+        assert (error.code, error.delivery) == ("E-CALL-AUTHORIZATIONREQUIRED", Delivery.REFUSED)
+        assert len(server.posts("tools/call")) == 1
+
+
 @pytest.mark.requirement("I15", "S-27")
 async def test_a_policy_that_changes_while_the_session_begins_anew_decides_the_call() -> None:
     script = Mcp()

@@ -10,6 +10,7 @@ import pytest
 from mcp_client import UNGUARDED, connect
 from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.eras import Opening
+from mcp_client.protocol.modern.extensions import TASKS
 from mcp_client.protocol.modern.mrtr import InputRequired
 from mcp_client.session import ClientSession
 from mcp_client.testing import ScriptedRequest
@@ -176,9 +177,12 @@ async def test_a_question_that_was_not_declared_ends_the_call() -> None:
 
 
 async def test_a_call_that_became_a_task_is_not_taken_for_a_result() -> None:
-    server = Asking(0)
-    task = {"resultType": "task", "task": {"taskId": "t", "status": "working"}}
+    server = ModernServer(FILES, capabilities={"tools": {}, "extensions": {TASKS: {}}})
+    server.add_tool("read", lambda _: DONE)
+    task = {"resultType": "task", "taskId": "t", "status": "working"}
     server.on("tools/call", lambda request: request.answer(task))
     async with staged(servers=[server], entries=MODERN) as stage:
-        with pytest.raises(CallFailedError):
+        with pytest.raises(CallFailedError) as caught:
             await stage.agent().view.call(wish("files/read"))
+
+    assert caught.value.code == "E-CALL-REMOTEPROTOCOL"
