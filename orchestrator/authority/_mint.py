@@ -6,10 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from orchestrator.authority.ledger import Cell
+from orchestrator.authority.standing import Standing
 from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
 from orchestrator.core.ids import CallId
+from policies import Label
 
 __all__ = ["Permit", "Stamp", "mint"]
+
+_NO_LABELS: Final[frozenset[Label]] = frozenset()
 
 
 class Stamp:
@@ -75,16 +79,24 @@ class Permit:
         call: the call that it belongs to.
     """
 
-    __slots__ = ("_deadline", "_now", "_spent", "call", "stamp")
+    __slots__ = ("_deadline", "_labels", "_now", "_spent", "_standing", "call", "stamp")
 
     def __init__(
-        self, *, call: CallId, stamp: Stamp, deadline: float, now: Callable[[], float]
+        self,
+        *,
+        call: CallId,
+        stamp: Stamp,
+        deadline: float,
+        now: Callable[[], float],
+        standing: Standing | None = None,
     ) -> None:
         self.call: Final = call
         self.stamp: Final = stamp
         self._deadline = deadline
         self._now = now
         self._spent = False
+        self._standing = standing
+        self._labels = _NO_LABELS if standing is None else standing.labels
 
     def lapsed(self) -> DenyReason | None:
         """Return why nothing may go out, or come back, under this permit; None if it may."""
@@ -103,6 +115,8 @@ class Permit:
                 reason = DenyReason.LEASE_OVER
             elif now > self._deadline:
                 reason = DenyReason.DEADLINE_PASSED
+            elif self._standing is not None and not self._standing.labels <= self._labels:
+                reason = DenyReason.LABEL_RAISED
             else:
                 return
         raise AuthorityError(
@@ -118,7 +132,8 @@ class Permit:
     def resumed(self) -> Permit:
         """Return leave to ask once for the rest of an answer to what went out under this permit.
 
-        It depends on the same generations: what has been taken back since refuses it (I15).
+        It depends on the same generations: what has been taken back since refuses it (I15). What the
+        agent has read since does not: it asks for nothing else than it did.
         """
         return Permit(call=self.call, stamp=self.stamp, deadline=self._deadline, now=self._now)
 
@@ -128,6 +143,16 @@ class Permit:
         return self._spent
 
 
-def mint(*, call: CallId, stamp: Stamp, deadline: float, now: Callable[[], float]) -> Permit:
-    """Make a permit. `deadline` is in the seconds of `now`."""
-    return Permit(call=call, stamp=stamp, deadline=deadline, now=now)
+def mint(
+    *,
+    call: CallId,
+    stamp: Stamp,
+    deadline: float,
+    now: Callable[[], float],
+    standing: Standing | None = None,
+) -> Permit:
+    """Make a permit. `deadline` is in the seconds of `now`.
+
+    It ends unsent where a label is added to `standing`, the one that the decision looked at, if it did.
+    """
+    return Permit(call=call, stamp=stamp, deadline=deadline, now=now, standing=standing)

@@ -8,6 +8,7 @@ from orchestrator.authority._mint import Permit, Stamp, mint
 from orchestrator.authority.approval import Approval
 from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
+from orchestrator.authority.standing import Standing
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId
 from policies import Decision, Effect
@@ -57,8 +58,11 @@ class Gate:
         approval: Approval | None,
         params: bytes,
         deadline: float,
+        standing: Standing | None = None,
     ) -> Permit:
         """Return leave to send this one call once. `params` are the bytes that it would go out with.
+
+        `standing` is whose labels the decision looked at: a label more, and nothing goes out by it.
 
         Raises AuthorityError: what the call depends on has moved since `stamp` was taken, the
         decision is not a permit, or the approval does not fit what is about to happen.
@@ -73,7 +77,7 @@ class Gate:
                 reason=reason,
                 rule=rule,
             )
-        return mint(call=call, stamp=stamp, deadline=deadline, now=self._now)
+        return mint(call=call, stamp=stamp, deadline=deadline, now=self._now, standing=standing)
 
     def _undecided(
         self,

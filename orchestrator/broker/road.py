@@ -41,7 +41,8 @@ __all__ = ["Broker"]
 _OK: Final = CallOutcome.OK.value
 _FAILED: Final = CallOutcome.FAILED.value
 _ANSWERED: Final = Delivery.ANSWERED.value
-_WIDENED: Final = "scope"
+_ANEW: Final = frozenset({DenyReason.SCOPE_CHANGED, DenyReason.LABEL_RAISED})
+"""What ends a permit and not the call: a login that reaches further, an agent that has read more."""
 
 
 class Broker:
@@ -160,12 +161,10 @@ class Broker:
             except MoreInputError as more:
                 await answer_round(wish, more)
             except AuthorityError as error:
-                # nothing left, and the login only reaches further now
-                widened = error.reason is DenyReason.SCOPE_CHANGED
-                unsent = error.delivery is Delivery.NOT_SENT
-                if not (widened and unsent) or _WIDENED in handled:
+                again, unsent = error.reason in _ANEW, error.delivery is Delivery.NOT_SENT
+                if not (again and unsent) or error.reason.value in handled:
                     raise
-                handled.add(_WIDENED)
+                handled.add(error.reason.value)
 
     async def _attempt(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
@@ -243,6 +242,8 @@ class Broker:
             decision=decision,
             approval=approval,
             params=wish.params,
+            # what nothing can change looked at no labels
+            standing=None if decision is capability.constant else wish.view.standing,
             deadline=self._now()
             + min(self._duties.seconds(decision), self._limits.call_seconds_max),
         )

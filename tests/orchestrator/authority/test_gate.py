@@ -261,6 +261,15 @@ def test_an_approval_of_anything_else_is_stale(other: dict[str, object]) -> None
 
 
 @pytest.mark.requirement("I19")
+def test_an_approval_that_was_not_used_in_time_admits_nothing() -> None:
+    world = World()
+    stamp = world.stamp()
+    approval = world.approval(stamp)
+    world.time = 10.5
+
+    assert refused(lambda: world.admit(stamp, ASK, approval)).reason is DenyReason.APPROVAL_EXPIRED
+
+
 def test_an_approval_holds_to_the_very_end_of_its_time() -> None:
     world = World()
     stamp = world.stamp()

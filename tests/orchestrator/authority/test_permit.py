@@ -8,8 +8,12 @@ from mcp_client.ports import ResumableGuard, SendGuard
 from orchestrator.authority._mint import Permit, Stamp, mint
 from orchestrator.authority.guards import CancelGuard, SessionGuard
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
+from orchestrator.authority.standing import Standing
 from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
 from orchestrator.core.ids import CallId
+from policies import Label
+
+SECRET = Label("secret", "files")
 
 
 class World:
@@ -24,9 +28,15 @@ class World:
         self.tool = self.ledger.open(CellKind.DEFINITION, "git/log", under=self.server)
         self.policy = self.ledger.open(CellKind.POLICY, "policy")
 
-    def permit(self) -> Permit:
+    def permit(self, standing: Standing | None = None) -> Permit:
         stamp = Stamp(agent=self.agent, target=self.tool, link=self.server, policy=self.policy)
-        return mint(call=CallId("c1"), stamp=stamp, deadline=10.0, now=lambda: self.time)
+        return mint(
+            call=CallId("c1"),
+            stamp=stamp,
+            deadline=10.0,
+            now=lambda: self.time,
+            standing=standing,
+        )
 
 
 def refusal(guard: SendGuard) -> AuthorityError:
@@ -49,6 +59,31 @@ def test_a_permit_is_leave_to_send_once() -> None:
     permit.sent()
 
     assert refusal(permit).reason is DenyReason.PERMIT_SPENT
+
+
+@pytest.mark.requirement("I20")
+def test_what_an_agent_reads_ends_the_permits_that_were_decided_before_it() -> None:
+    standing = Standing()
+    before, begun = World().permit(standing), World().permit(standing)
+    begun.sent()
+    standing.add([SECRET])
+
+    assert refusal(before).reason is DenyReason.LABEL_RAISED
+    assert before.lapsed() is None
+    # an answer to what went out before may come, and its rest be asked for
+    assert begun.lapsed() is None
+    begun.resumed().check()
+
+
+@pytest.mark.requirement("I20")
+def test_a_label_that_clings_already_or_is_taken_off_ends_no_permit() -> None:
+    standing = Standing(labels=[SECRET])
+    permit = World().permit(standing)
+
+    standing.add([SECRET])
+    permit.check()
+    standing.declassify([SECRET])
+    permit.check()
 
 
 @pytest.mark.requirement("I15")

@@ -12,10 +12,12 @@ from policies import Label, PolicyError, Source
 from tests.orchestrator.broker.stage import (
     IDLE,
     calling,
+    calls_at,
     policy_of,
     refusal,
     scripted,
     staged,
+    until,
 )
 
 FLOW = """
@@ -40,6 +42,39 @@ async def test_after_a_result_of_one_server_another_may_be_out_of_reach() -> Non
 
         error = await refusal(view, "mail/read")
         assert (error.reason, error.rule) == (DenyReason.FORBIDDEN, '"flow" (test.policy:5)')
+
+
+@pytest.mark.requirement("I20", "I1")
+async def test_a_call_that_waits_for_its_wire_is_decided_anew_when_its_agent_has_read_more() -> (
+    None
+):
+    async with staged(FLOW, servers=[scripted("files"), scripted("mail")]) as stage:
+        view, mail = stage.agent().view, stage.servers["mail"]
+        mail.wire.block(after_bytes=0)
+        async with calling(view, "mail/read") as waiting:
+            await until(lambda: stage.audit.of_kind("decision"))
+            await view.call(Call("files", "ok", {}))
+            mail.wire.unblock()
+            error = await waiting.refused()
+
+        assert (error.reason, error.bytes_sent) == (DenyReason.FORBIDDEN, 0)
+        assert calls_at(mail) == []
+
+
+@pytest.mark.requirement("I20")
+async def test_a_call_that_waits_goes_out_if_what_its_agent_has_read_forbids_it_nothing() -> None:
+    text = FLOW.replace("after untrusted from files", "after untrusted from mail")
+    async with staged(text, servers=[scripted("files"), scripted("mail")]) as stage:
+        view, mail = stage.agent().view, stage.servers["mail"]
+        mail.wire.block(after_bytes=0)
+        async with calling(view, "mail/read") as waiting:
+            await until(lambda: stage.audit.of_kind("decision"))
+            await view.call(Call("files", "ok", {}))
+            mail.wire.unblock()
+            await waiting.answered()
+
+        assert len(stage.audit.of_kind("decision")) == 3
+        assert len(calls_at(mail)) == 1
 
 
 @pytest.mark.requirement("I20")

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from orchestrator.core.denials import DENIALS, DenyReason
 from orchestrator.core.errors import AuthorityError
+from tests.architecture.sources import ROOT
+
+LISTS = {
+    ROOT / "orchestrator" / name
+    for name in ("core/denials.py", "agents/results.py", "cli/audit_replay.py")
+}
+"""Where all reasons stand, whoever gives them."""
+OF_CALLERS = {DenyReason.SESSION_REPLACED}
+"""Given to `ParentSession.close` by whoever puts another session in its place."""
 
 
 def test_every_reason_says_what_is_lost_and_how_to_get_it_back() -> None:
@@ -15,6 +27,20 @@ def test_every_reason_says_what_is_lost_and_how_to_get_it_back() -> None:
 
 def test_no_two_reasons_share_a_word() -> None:
     assert len({reason.value for reason in DenyReason}) == len(DenyReason)
+
+
+@pytest.mark.parametrize("reason", DenyReason)
+def test_each_reason_is_given_somewhere_and_met_by_a_test(reason: DenyReason) -> None:
+    gives = [path for path in _naming(ROOT / "orchestrator", reason) if path not in LISTS]
+    meets = [path for path in _naming(ROOT / "tests", reason) if path != Path(__file__)]
+
+    assert gives or reason in OF_CALLERS
+    assert meets
+
+
+def _naming(folder: Path, reason: DenyReason) -> list[Path]:
+    name = re.compile(rf"\b(?:DenyReason|_R)\.{reason.name}\b")
+    return [path for path in sorted(folder.rglob("*.py")) if name.search(path.read_text("utf-8"))]
 
 
 @pytest.mark.parametrize("reason", DenyReason)
