@@ -38,6 +38,8 @@ class AuditKind(StrEnum):
     """A server wanted something of a person: in which way, and how it ended. Never what was filled in."""
     SAMPLING = "sampling"
     """A server wanted a turn of a model: whose call it was, and how it ended. Never a text."""
+    ROOTS = "roots"
+    """A server may be told of places of its entry from here on, or of none. Stands before it is told."""
     POLICY_REPLACED = "policy_replaced"
     """Another policy holds from here on, besides those before it."""
     POLICY_KEPT = "policy_kept"

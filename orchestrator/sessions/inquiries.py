@@ -143,7 +143,17 @@ class Inquiries:
         if not entry.roots:
             return ()
         asked = self._asked(entry.name, Operation.LIST_ROOTS, "roots", Context(), view=None)
-        return tuple(map(Root, entry.roots)) if asked.effect is Effect.PERMIT else ()
+        given = asked.effect is Effect.PERMIT
+        self._ports.audit.append(
+            "roots",
+            {
+                "server": entry.name,
+                "rule": asked.rule,
+                "answer": "given" if given else "forbidden",
+                "count": len(entry.roots) if given else 0,
+            },
+        )
+        return tuple(map(Root, entry.roots)) if given else ()
 
     # -------------------------------------------------------------------------- elicitation
 

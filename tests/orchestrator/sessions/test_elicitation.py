@@ -310,12 +310,18 @@ async def roots_of(stage: Stage) -> object:
 async def test_a_root_takes_the_file_and_a_rule() -> None:
     async with staged(GRANTED, entries=[entry("files", roots=ROOTS)]) as stage:
         assert await roots_of(stage) == {"roots": [{"uri": ROOTS[0]}]}
+        record = stage.audit.fields("roots")[-1]
+        kinds = [each.kind for each in stage.audit.records]
+        assert (record["server"], record["answer"], record["count"]) == ("files", "given", 1)
+        assert ROOTS[0] not in repr(record)
+        assert kinds.index("roots") < kinds.index("server_connected")
 
 
 @pytest.mark.requirement("S-44")
 async def test_without_a_rule_a_server_learns_of_no_root() -> None:
     async with staged(OPEN, entries=[entry("files", roots=ROOTS)]) as stage:
         assert await roots_of(stage) == {"roots": []}
+        assert stage.audit.fields("roots")[-1]["answer"] == "forbidden"
 
 
 @pytest.mark.requirement("S-44")
