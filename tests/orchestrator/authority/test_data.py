@@ -10,6 +10,7 @@ from orchestrator.authority.snapshot import CapabilityTable
 from orchestrator.core.calls import Call, CallMethod, PromptSpec, ResourceSpec
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.ids import ServerName
+from policies import Operation
 from tests.orchestrator.authority.admitting import WORKER, Shop, policy
 
 TEXT = """
@@ -114,6 +115,14 @@ def test_a_template_means_nothing_that_the_grant_leaves_out() -> None:
     assert narrow.find_call(read("file:///a.txt")) is not None
     assert narrow.find_call(read("file:///x.txt")) is None
     assert narrow.find_call(read("file:///one")) is None
+
+
+def test_a_row_says_by_the_policys_own_word_what_may_be_asked() -> None:
+    asked = {row.ref.kind: row.operation for row in table().rows}
+
+    assert asked[CapabilityKind.RESOURCE] is asked[CapabilityKind.RESOURCE_TEMPLATE]
+    assert asked[CapabilityKind.RESOURCE] is Operation.READ
+    assert asked[CapabilityKind.PROMPT] is Operation.GET_PROMPT
 
 
 def test_a_prompt_is_got_and_nothing_else_is_done_with_it() -> None:
