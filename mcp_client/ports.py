@@ -230,6 +230,10 @@ class ClientObserver(Protocol):
         """A response arrived for which nobody waits (any more): it is not delivered."""
         ...
 
+    def notice_sent(self, method: str) -> None:
+        """A frame left that is no request: a notification, or an answer to the server (no method)."""
+        ...
+
     def question_received(self, question: int | str, method: str, traceparent: str) -> None:
         """The server asks something that is worked on; pings and refusals are not told.
 
@@ -309,6 +313,9 @@ class _Silent:
         pass
 
     def answer_dropped(self, request_id: int) -> None:
+        pass
+
+    def notice_sent(self, method: str) -> None:
         pass
 
     def question_received(self, question: int | str, method: str, traceparent: str) -> None:

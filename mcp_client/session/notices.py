@@ -10,9 +10,12 @@ __all__ = ["Notice"]
 
 
 class Notice:
-    """See `mcp_client.ports.Ticket`. `over` is called once the frame can leave no more."""
+    """See `mcp_client.ports.Ticket`. `over` is called once the frame can leave no more.
 
-    __slots__ = ("_over", "bytes_sent", "delivery", "method", "settled")
+    `tell` is called with the method once all of it has left.
+    """
+
+    __slots__ = ("_over", "bytes_sent", "delivery", "method", "settled", "tell")
     id: int | None = None
     name: str = ""
     headers: Sequence[tuple[str, str]] = ()
@@ -25,6 +28,7 @@ class Notice:
         self.bytes_sent = 0
         self.settled = False
         self._over = over
+        self.tell: Callable[[str], object] | None = None
 
     def refused(self, error: Exception) -> None:
         """No byte left."""
@@ -33,6 +37,8 @@ class Notice:
 
     def written(self) -> None:
         """The whole frame was taken."""
+        if self.tell is not None:
+            self.tell(self.method)
         if self._over is not None:
             self._over(None)
 

@@ -376,6 +376,7 @@ class ClientSession:
         return self._send_notice(frame, self.guard, notice)
 
     def _send_notice(self, frame: bytes, guard: SendGuard, notice: Notice) -> bool:
+        notice.tell = self.observer.notice_sent
         try:
             self._transport.send(frame, guard, notice)
         except McpError:

@@ -43,6 +43,7 @@ class EventRecorder:
         default_factory=list[tuple[int | str, str, str]]
     )
     outcomes: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    notices: list[str] = field(default_factory=list[str])
 
     def flushing(self) -> None:
         """Count a flush."""
@@ -65,6 +66,10 @@ class EventRecorder:
     def answer_dropped(self, request_id: int) -> None:
         """Note it."""
         self.events.append(("answer_dropped", request_id))
+
+    def notice_sent(self, method: str) -> None:
+        """Note it."""
+        self.notices.append(method)
 
     def question_received(self, question: int | str, method: str, traceparent: str) -> None:
         """Note it, and what it says of its trace."""

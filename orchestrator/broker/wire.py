@@ -40,6 +40,7 @@ class WireObserver:
         self._traced = telemetry is not NO_TELEMETRY
         self._calls: dict[int, tuple[CallId, str]] = {}
         self._dropped = 0
+        self._answers = 0
 
     def agreed(self, version: str) -> None:
         """Note which version is spoken from now on."""
@@ -92,6 +93,18 @@ class WireObserver:
         """Close it."""
         self._telemetry.question_ended(self.peer, question, error_type)
 
+    def notice_sent(self, method: str) -> None:
+        """Record a frame that is no request.
+
+        Answers go out as often as a server asks: they are told as `answer_dropped` is.
+        """
+        if method:
+            self._audit.append("notice_sent", {"server": self._server, "method": method})
+            return
+        self._answers += 1
+        if _is_told(self._answers):
+            self._audit.append("answer_sent", {"server": self._server, "count": self._answers})
+
     def answer_dropped(self, request_id: int) -> None:
         """Record an answer that came too late: it is not delivered (I18).
 
@@ -99,12 +112,16 @@ class WireObserver:
         so that it can push no other record out.
         """
         self._dropped += 1
-        doubled = self._dropped & (self._dropped - 1) == 0
-        if self._dropped <= DROPPED_RECORDS_MAX or doubled:
+        if _is_told(self._dropped):
             self._audit.append(
                 "answer_dropped",
                 {"server": self._server, "request": request_id, "count": self._dropped},
             )
+
+
+def _is_told(count: int) -> bool:
+    """Whether this one of many has a record: the first ones, then each that doubles their number."""
+    return count <= DROPPED_RECORDS_MAX or count & (count - 1) == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,9 @@ class Driven:
     def answer_dropped(self, request_id: int) -> None:
         pass
 
+    def notice_sent(self, method: str) -> None:
+        pass
+
     def question_received(self, question: int | str, method: str, traceparent: str) -> None:
         pass
 

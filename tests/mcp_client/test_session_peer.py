@@ -35,6 +35,22 @@ async def test_a_ping_is_answered_under_its_own_id(request_id: object) -> None:
     assert answers(bench) == [{"jsonrpc": "2.0", "id": request_id, "result": {}}]
 
 
+async def test_the_observer_is_told_of_every_frame_that_is_no_request() -> None:
+    bench = await open_bench()
+    bench.server.ask(7, "ping")
+    bench.reactor.run()
+    given_up = bench.sent_call()
+    given_up.fail(RefusalError())
+    bench.session.cancel(given_up, guard=bench.session.guard)
+    bench.reactor.run()
+
+    assert bench.observer.notices == [
+        "notifications/initialized",
+        "",
+        "notifications/cancelled",
+    ]
+
+
 @pytest.mark.requirement("F-53")
 async def test_a_ping_during_the_handshake_is_answered() -> None:
     bench = new_bench()

@@ -110,6 +110,9 @@ class Observer:
     def answer_dropped(self, request_id: int) -> None:
         self._told(request_id)
 
+    def notice_sent(self, method: str) -> None:
+        self._told(method)
+
     def question_received(self, question: int | str, method: str, traceparent: str) -> None:
         self._told(question, method, traceparent)
 

@@ -162,6 +162,21 @@ def test_answers_that_nobody_may_have_are_recorded_up_to_a_bound_and_then_told_b
     assert counts[DROPPED_RECORDS_MAX:] == [DROPPED_RECORDS_MAX * 2, DROPPED_RECORDS_MAX * 4]
 
 
+def test_notices_are_recorded_each_and_answers_up_to_a_bound_and_then_by_doubling() -> None:
+    shelf = Shelf()
+    observer = WireObserver(peer=Peer(server=FILES), audit=shelf, telemetry=NO_TELEMETRY)
+
+    observer.notice_sent("notifications/cancelled")
+    for _ in range(DROPPED_RECORDS_MAX * 2):
+        observer.notice_sent("")
+
+    assert shelf.fields("notice_sent") == [
+        {"server": FILES, "method": "notifications/cancelled"},
+    ]
+    counts = [fields["count"] for fields in shelf.fields("answer_sent")]
+    assert counts == [*range(1, DROPPED_RECORDS_MAX + 1), DROPPED_RECORDS_MAX * 2]
+
+
 def test_a_record_that_cannot_be_kept_refuses_the_flush() -> None:
     shelf = Shelf()
     shelf.full = True
