@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, cast
+from typing import Final, cast
 from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
-
-from authlib.oauth2.rfc7523 import (
-    private_key_jwt_sign,  # pyright: ignore[reportUnknownVariableType]
-)
-from authlib.oauth2.rfc7636 import (
-    create_s256_code_challenge,  # pyright: ignore[reportUnknownVariableType]
-)
-from joserfc.errors import JoseError
-from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
 from mcp_client.auth.flow import Consent, Flow
@@ -94,26 +85,10 @@ class AssertionFacts:
     seconds: int = _LIMITS.assertion_seconds
 
 
-class _SignAssertion(Protocol):
-    def __call__(
-        self,
-        private_key: ECKey | RSAKey | OKPKey,
-        client_id: str,
-        token_endpoint: str,
-        alg: str,
-        claims: dict[str, object],
-        *,
-        issued_at: int,
-        expires_at: int,
-    ) -> str: ...
-
-
-_challenge_of: Final = cast("Callable[[str], str]", create_s256_code_challenge)
-_sign_assertion: Final = cast("_SignAssertion", private_key_jwt_sign)
-
-
 def authorization_url(flow: Flow, consent: Consent) -> str:
     """Return the URL at which the person consents. PKCE is always S256."""
+    from mcp_client.auth.signing import challenge_of
+
     server = flow.known_server
     if not server.authorization_endpoint:
         raise AuthorizationFailedError(AuthFault.DOCUMENT, "no authorization endpoint is named")
@@ -122,7 +97,7 @@ def authorization_url(flow: Flow, consent: Consent) -> str:
         ("client_id", flow.known_client.client_id),
         ("redirect_uri", consent.redirect_uri),
         ("state", consent.state),
-        ("code_challenge", _challenge_of(consent.verifier)),
+        ("code_challenge", challenge_of(consent.verifier)),
         ("code_challenge_method", "S256"),
         ("resource", flow.resource_id),
     ]
@@ -235,12 +210,12 @@ def with_client(
             header = ("Authorization", f"Basic {value}")
             return replace(request, headers=(*request.headers, header))
         case AuthMethod.PRIVATE_KEY_JWT:
-            assertion = _sign_assertion(
-                _key(client),
-                client.client_id,
-                facts.audience,
-                client.algorithm,
-                {"jti": facts.id},
+            from mcp_client.auth.signing import sign_assertion
+
+            assertion = sign_assertion(
+                client,
+                audience=facts.audience,
+                unique=facts.id,
                 issued_at=facts.now,
                 expires_at=facts.now + facts.seconds,
             )
@@ -299,19 +274,6 @@ def read_assertion(document: Mapping[str, object], limits: AuthLimits = _LIMITS)
     if not assertion or document.get("issued_token_type") != ID_JAG:
         raise AuthorizationFailedError(AuthFault.GRANT_UNUSABLE, "it is no ID-JAG")
     return assertion
-
-
-def _key(client: ClientIdentity) -> ECKey | RSAKey | OKPKey:
-    kinds = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
-    kind = kinds.get(client.algorithm[:2])
-    if kind is None:
-        raise AuthorizationFailedError(AuthFault.CLIENT_UNKNOWN, "its algorithm is not known")
-    try:
-        return kind.import_key(client.private_key)
-    except (JoseError, ValueError):
-        raise AuthorizationFailedError(
-            AuthFault.CLIENT_UNKNOWN, "its private key cannot be read"
-        ) from None
 
 
 def _subject(id_token: str) -> str:

@@ -40,7 +40,7 @@ from orchestrator.sessions.assembling import (
     records_of,
     session_ports,
 )
-from orchestrator.sessions.chosen_model import ChosenModel, choose_model
+from orchestrator.sessions.chosen_model import ChosenModel, ModelLoading, choose_model
 from orchestrator.sessions.consent import Confirm
 from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.credentials import login_ports
@@ -215,11 +215,12 @@ async def open_standing(
         keeper = PinKeeper(paths.pins, limits=limits)
         admit = partial(admit_servers, session, pins=keeper, audit=log)
         control = control_of(session, own.folder, watch, ports, limits)
-        async with _running(session, preparing, log, admit), control:
+        loading = ModelLoading(preparing.approved_model())
+        async with _running(session, preparing, log, admit, loading), control:
             yield Standing(
                 session=session,
                 settings=preparing.settings,
-                model=preparing.load_model(),
+                model=await loading.model(),
                 run=run,
                 audit=own.audit,
                 notices=tuple(preparing.notices),
@@ -231,7 +232,11 @@ async def open_standing(
 
 @asynccontextmanager
 async def _running(
-    session: ParentSession, preparing: _Preparing, log: AuditSink, admit: _Admit
+    session: ParentSession,
+    preparing: _Preparing,
+    log: AuditSink,
+    admit: _Admit,
+    loading: ModelLoading,
 ) -> AsyncGenerator[None]:
     """Connect the servers, have what they offer shown, and record how it all ended."""
     labels = labels_of(preparing.entries)
@@ -239,7 +244,7 @@ async def _running(
     status = "failed"
     try:
         with ungrouped():
-            async with session.running():
+            async with loading.meanwhile(), session.running():
                 preparing.notices += failed_servers(session)
                 preparing.check(session)
                 await preparing.admit(partial(admit, settle=preparing.asking.settle))
@@ -323,12 +328,12 @@ class _Preparing:
             return None
         return choose_model(name, folder=self._request.folder or Path.cwd(), project=self.project)
 
-    def load_model(self) -> Model | None:
-        """Return who answers; by now a recipe is approved, or left out."""
+    def approved_model(self) -> ChosenModel | None:
+        """Return who answers; once all is settled a recipe is approved, or left out."""
         chosen = self._model
         if chosen is None or (chosen.item is not None and not self.asking.approves(chosen.item)):
             return None
-        return chosen.load()
+        return chosen
 
     def _usable(self, entries: Sequence[ServerEntry]) -> Sequence[ServerEntry]:
         """Return what can be started; tell of the others."""

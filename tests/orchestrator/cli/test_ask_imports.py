@@ -16,8 +16,10 @@ HEAVY = (
     "textual",
     "starlette",
     "opentelemetry",
+    "authlib",
+    "joserfc",
 )
-"""What an answer without a pipeline, a screen, a page or a trace has no use for."""
+"""What an answer without a pipeline, a screen, a page, a trace or a login has no use for."""
 SCRIPT = """
 import sys
 from orchestrator.cli.frame import main
