@@ -301,7 +301,7 @@ class Broker:
             raise failed(wish, error) from error
         flight = CallFlight(permit, pending, link, self._draining, seen)
         self._ledger.depart(flight)
-        link.observer.expect(pending.id, wish.id, wish.ref.name)
+        link.observer.expect(pending.id, wish.id, wish.ref.name, wish.view)
         return flight
 
     def _refused(self, wish: Wish, error: AuthorityError) -> None:

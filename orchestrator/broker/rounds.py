@@ -54,7 +54,8 @@ async def answer_round(wish: Wish, more: MoreInputError) -> None:
                 stage="receive",
                 delivery=Delivery.ANSWERED,
             )
-        answers = await answer_inputs(session, required.requests, required.declared)
+        with more.link.observer.answering(wish.id, wish.view):
+            answers = await answer_inputs(session, required.requests, required.declared)
         if not required.requests:
             # a server that asks nothing is asked again soon, and less and less often
             await anyio.sleep(session.bounds.input_pause_seconds * 2 ** (required.round - 1))

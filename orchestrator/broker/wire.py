@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from mcp_client.ports import SendGuard
 from mcp_client.session import ClientSession
 from orchestrator.authority.ledger import Cell
+from orchestrator.broker.view import AgentView
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.ports import AuditSink, Peer, Telemetry
@@ -21,7 +23,7 @@ DROPPED_RECORDS_MAX: Final = 64
 """Records of answers that nobody may have, of one connection, before they are only counted."""
 
 
-_NOBODYS: Final[tuple[CallId | None, str]] = (None, "")
+_NOBODYS: Final[tuple[CallId | None, str, AgentView | None]] = (None, "", None)
 """What the parent itself asks for: the handshake, lists, pings."""
 
 
@@ -38,7 +40,8 @@ class WireObserver:
         self._audit = audit
         self._telemetry = telemetry
         self._traced = telemetry is not NO_TELEMETRY
-        self._calls: dict[int, tuple[CallId, str]] = {}
+        self._calls: dict[int, tuple[CallId, str, AgentView]] = {}
+        self._open: dict[object, AgentView] = {}
         self._dropped = 0
         self._answers = 0
 
@@ -46,13 +49,32 @@ class WireObserver:
         """Note which version is spoken from now on."""
         self.peer = replace(self.peer, version=version)
 
-    def expect(self, request_id: int, call: CallId, target: str) -> None:
+    def expect(self, request_id: int, call: CallId, target: str, view: AgentView) -> None:
         """Note whose call a request is, until `forget`."""
-        self._calls[request_id] = (call, target)
+        self._calls[request_id] = (call, target, view)
 
     def forget(self, request_id: int) -> None:
         """The call is over."""
         self._calls.pop(request_id, None)
+        self._open.pop(request_id, None)
+
+    def asker(self) -> AgentView | None:
+        """Return the one agent that the server can be asking for; None if there is none, or more.
+
+        That is one whose request the server has and has not answered, or whose round of questions
+        is being answered. A call that still waits, for a person or a place, asks for nothing.
+        """
+        views = {view.agent: view for view in self._open.values()}
+        return next(iter(views.values())) if len(views) == 1 else None
+
+    @contextmanager
+    def answering(self, call: CallId, view: AgentView) -> Generator[None]:
+        """Within the block, the questions that a call was answered with are being answered."""
+        self._open[call] = view
+        try:
+            yield
+        finally:
+            del self._open[call]
 
     def flushing(self) -> None:
         """Hand the record to the kernel. Raises AuthorityError if it cannot be kept."""
@@ -67,14 +89,17 @@ class WireObserver:
 
     def request_sent(self, request_id: int, method: str) -> None:
         """Record that the first byte went out, and open the client span."""
-        call, target = self._calls.get(request_id, _NOBODYS)
+        call, target, view = self._calls.get(request_id, _NOBODYS)
+        if view is not None:
+            self._open[request_id] = view
         self._audit.append("sent", {"call": call or "", "server": self._server, "method": method})
         if self._traced:
             self._telemetry.request_started(self.peer, request_id, method, target, call)
 
     def request_answered(self, request_id: int, method: str, error_type: str) -> None:
         """Record that the server has answered, with a result or an error, and close the client span."""
-        call, _ = self._calls.get(request_id, _NOBODYS)
+        call, _, _ = self._calls.get(request_id, _NOBODYS)
+        self._open.pop(request_id, None)
         self._audit.append(
             "answered", {"call": call or "", "server": self._server, "method": method}
         )

@@ -26,8 +26,6 @@ from orchestrator.agents.events import InputMissing
 from orchestrator.authority.history import PolicyHistory
 from orchestrator.authority.ledger import Ledger
 from orchestrator.broker import AgentView
-from orchestrator.core.calls import Call
-from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import RemitError
 from orchestrator.core.ids import AgentId, ServerName
 from orchestrator.sessions.agents import AgentFlight
@@ -39,40 +37,18 @@ from orchestrator.sessions.elicitations import (
 )
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
-from orchestrator.sessions.lanes import Road
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.sampling import SamplingTurn, prompt_of
 from policies import Context, Decision, Effect, Operation, Principal, Request, Resource
 
-__all__ = ["INQUIRY_KIND", "Inquiries", "UnderWay"]
+__all__ = ["INQUIRY_KIND", "Asker", "Inquiries"]
 
 INQUIRY_KIND: Final = "request"
 """The kind of a resource that stands for what a server asks: its name is `form`, `url`, `model`, `roots`."""
 
 
-class UnderWay:
-    """Whose calls are under way at which server: who is asked for a server's question."""
-
-    def __init__(self, road: Road) -> None:
-        self._road = road
-        self._views: dict[str, dict[object, AgentView]] = {}
-
-    async def call(self, view: AgentView, call: Call) -> UntrustedContent:
-        """Make a call, and keep in view whose it is until it is over. Raises as the broker does."""
-        mark = object()
-        self._views.setdefault(call.server, {})[mark] = view
-        try:
-            return await self._road(view, call)
-        finally:
-            views = self._views[call.server]
-            del views[mark]
-            if not views:
-                del self._views[call.server]
-
-    def at(self, server: str) -> AgentView | None:
-        """Return the one agent that has a call there; None if there is none, or more than one."""
-        views = {view.agent: view for view in self._views.get(server, {}).values()}
-        return next(iter(views.values())) if len(views) == 1 else None
+Asker = Callable[[], AgentView | None]
+"""Returns the one agent that a connection's server can be asking for; None if there is none, or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,49 +62,43 @@ class _Asked:
 
 
 class Inquiries:
-    """Answers what the servers of one session ask.
-
-    Attributes:
-        under_way: makes the calls of the session's agents, by the road that it was given.
-    """
+    """Answers what the servers of one session ask."""
 
     def __init__(
         self,
         *,
-        road: Road,
         desk: AskDesk,
         ports: SessionPorts,
         policies: PolicyHistory,
         ledger: Ledger,
         turn: SamplingTurn,
     ) -> None:
-        self.under_way = UnderWay(road)
         self._desk = desk
         self._ports = ports
         self._policies = policies
         self._ledger = ledger
         self._turn = turn
 
-    def handlers(self, entry: ServerEntry) -> Handlers:
+    def handlers(self, entry: ServerEntry, asker: Asker) -> Handlers:
         """Return what one server may ask: only what there is an answer for is declared (S-13).
 
-        Sampling is declared where some rule speaks of it: by default nobody may have it.
+        `asker` says for whom it asks, of the connection that the handlers are of. Sampling is declared where some rule speaks of it: by default nobody may have it.
         """
         server = entry.name
 
         async def form(request: FormElicitation) -> ElicitationAnswer:
             return await self._elicit(
-                server, ElicitationMode.FORM, request.message, Context(), request
+                server, asker(), ElicitationMode.FORM, request.message, Context(), request
             )
 
         async def url(request: UrlElicitation) -> ElicitationAnswer:
             context = Context(arguments={"url": request.address.url})
             return await self._elicit(
-                server, ElicitationMode.URL, request.message, context, request
+                server, asker(), ElicitationMode.URL, request.message, context, request
             )
 
         async def sample(request: SamplingRequest) -> SamplingResult | SamplingRefused:
-            return await self._sample(server, request)
+            return await self._sample(server, asker(), request)
 
         modes = self._ports.modes
         return Handlers(
@@ -160,12 +130,12 @@ class Inquiries:
     async def _elicit(
         self,
         server: ServerName,
+        view: AgentView | None,
         mode: ElicitationMode,
         message: str,
         context: Context,
         request: FormElicitation | UrlElicitation,
     ) -> ElicitationAnswer:
-        view = self.under_way.at(server)
         asked = self._asked(server, Operation.ELICIT, mode.value, context, view=view)
         elicitation = _elicitation(server, mode, message, request, asked)
         if asked.effect is Effect.FORBID:
@@ -213,9 +183,8 @@ class Inquiries:
     # ----------------------------------------------------------------------------- sampling
 
     async def _sample(
-        self, server: ServerName, request: SamplingRequest
+        self, server: ServerName, view: AgentView | None, request: SamplingRequest
     ) -> SamplingResult | SamplingRefused:
-        view = self.under_way.at(server)
         asked = self._asked(server, Operation.SAMPLE, "model", Context(), view=view)
         outcome: SamplingResult | None = None
         why = "forbidden"

@@ -102,9 +102,8 @@ class ParentSession:
             limits=limits,
             builtins=self._builtins,
         )
-        road = Lanes(self._broker.call, caps).call if caps else self._broker.call
-        self._inquiries = self._make_inquiries(road, prices or {})
-        self._road = self._inquiries.under_way.call
+        self._road: Road = Lanes(self._broker.call, caps).call if caps else self._broker.call
+        self._inquiries = self._make_inquiries(prices or {})
         self._fleet = ServerFleet(
             session_cell=self._cell,
             ledger=self._ledger,
@@ -127,9 +126,8 @@ class ParentSession:
         )
         self._household = self._make_household(prices, budget, records)
 
-    def _make_inquiries(self, road: Road, prices: Mapping[str, Price]) -> Inquiries:
+    def _make_inquiries(self, prices: Mapping[str, Price]) -> Inquiries:
         return Inquiries(
-            road=road,
             desk=self._desk,
             ports=self._ports,
             policies=self._broker.policies,

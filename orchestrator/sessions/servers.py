@@ -218,7 +218,7 @@ class ServerConnection:
         source = self.reach(self._started or self.entry)
         # one for each connection: nothing that was learned of another server counts here
         dialect = Dialect(opening=self.entry.protocol)
-        handlers = self.inquiries.handlers(self.entry)
+        handlers = self.inquiries.handlers(self.entry, observer.asker)
         if self.login is not None and isinstance(source, HttpSpec):
             opening = self.login.connect(
                 source,

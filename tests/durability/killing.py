@@ -1,4 +1,4 @@
-"""Runs a pipeline of twelve steps, kills it with SIGKILL, takes it up again, and judges by the server's log."""
+"""Runs a pipeline, kills it with SIGKILL, takes it up again, and judges by the server's log."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Final, cast
 
 from tests.orchestrator.cli.running import ROOT_FOLDER
 
-__all__ = ["CALLS", "Project", "Told", "killed_and_resumed"]
+__all__ = ["CALLS", "Killed", "Project", "Told", "killed", "killed_and_resumed", "resumed", "rows"]
 
+PIPELINE: Final = "pipeline.toml"
 STEPS: Final = 12
 TURNS: Final = 3
 CALLS: Final = STEPS * TURNS
-"""Calls of a whole run."""
+"""Calls of a whole run of the twelve steps."""
 SECONDS: Final = 60.0
 JITTER: Final = 0.012
 """Longer than a call takes: a kill comes before, in and after one."""
@@ -59,25 +60,38 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Killed:
+    """A run that was killed: what its server had carried out, and its folder if it had begun."""
+
+    lines: int
+    folder: Path | None
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
-    """A pipeline of twelve steps, three wide, and its server's log."""
+    """A pipeline with the log of its server. `calls` are those of a whole run."""
 
     folder: Path
+    calls: int
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def make(cls, folder: Path) -> Project:
-        """Write all files of it."""
-        made = cls(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        server = ROOT_FOLDER / "tests" / "servers" / "ledgered.py"
-        entry = {"command": sys.executable, "args": ["-I", str(server), str(made.log)]}
-        (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"books": entry}}))
-        (folder / "p.policy").write_text(POLICY)
+        """Write all files of one of twelve steps, three wide."""
+        made = cls(folder, CALLS)
+        made.write("".join(_step(number) for number in range(STEPS)))
         (folder / "recipes.py").write_text(RECIPES)
-        steps = [_step(number) for number in range(STEPS)]
-        head = 'remit = 1\nname = "twelve"\nservers = ".mcp.json"\npolicy = ["p.policy"]\n'
-        (folder / "twelve.toml").write_text(head + "".join(steps))
         return made
+
+    def write(self, agents: str) -> None:
+        """Write the server's entry, the policy, and a pipeline with these agents."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        server = ROOT_FOLDER / "tests" / "servers" / "ledgered.py"
+        entry = {"command": sys.executable, "args": ["-I", str(server), str(self.log)]}
+        (self.folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"books": entry}}))
+        (self.folder / "p.policy").write_text(POLICY)
+        head = 'remit = 1\nname = "p"\nservers = ".mcp.json"\npolicy = ["p.policy"]\n'
+        (self.folder / PIPELINE).write_text(head + agents)
 
     @property
     def log(self) -> Path:
@@ -103,7 +117,8 @@ class Project:
     def environment(self) -> dict[str, str]:
         """Return the environment of every command."""
         home = str(self.folder / "home")
-        return {**os.environ, "PYTHONPATH": str(ROOT_FOLDER), "REMIT_HOME": home}
+        own = {"PYTHONPATH": str(ROOT_FOLDER), "REMIT_HOME": home}
+        return {**os.environ, **self.variables, **own}
 
     def remit(self, *words: str) -> tuple[int, dict[str, object]]:
         """Run a command to its end, and return its exit code and its object."""
@@ -122,7 +137,7 @@ class Project:
         """Return the options that approve all of it."""
         options: list[str] = []
         for _ in range(2):
-            code, told = self.remit("run", "twelve.toml", "--dry-run", *options)
+            code, told = self.remit("run", PIPELINE, "--dry-run", *options)
             if code == 0:
                 break
             options += shlex.split(str(told["fix"]).partition(" add ")[2])
@@ -139,14 +154,26 @@ def killed_and_resumed(project: Project, approvals: list[str], random: Random) -
 
     Raises AssertionError if a step that had ended began again, or a call was carried out twice.
     """
-    lines = random.randrange(CALLS)
-    _killed(project, approvals, lines, random.uniform(0, JITTER))
+    return resumed(project, approvals, killed(project, approvals, random))
+
+
+def killed(
+    project: Project, approvals: list[str], random: Random, jitter: float = JITTER
+) -> Killed:
+    """Kill a run at a point that `random` chooses, and return what there is of it."""
+    _killed(project, approvals, random.randrange(project.calls), random.uniform(0, jitter))
     _until_ended(project)
-    before = len(project.carried_out())
     folder = project.run_folder()
-    if folder is None or not _usable(folder / "checkpoint.sqlite"):
+    has_begun = folder is not None and _usable(folder / "checkpoint.sqlite")
+    return Killed(len(project.carried_out()), folder if has_begun else None)
+
+
+def resumed(project: Project, approvals: list[str], run: Killed) -> Told:
+    """Take a killed run up to its end. Raises AssertionError as `killed_and_resumed` does."""
+    before, folder = run.lines, run.folder
+    if folder is None:
         assert before == 0  # it had not begun
-        _, told = project.remit("run", "twelve.toml", *approvals)
+        _, told = project.remit("run", PIPELINE, *approvals)
         return Told(before, 0, 0, _value(told))
     ended = _ended_well(folder / "checkpoint.sqlite")
     settle: list[str] = []
@@ -159,7 +186,7 @@ def killed_and_resumed(project: Project, approvals: list[str], random: Random) -
     else:
         raise AssertionError("it was never taken up")
     if told.get("code") == "E-RESUME-DONE":  # the kill came after its end
-        assert before == CALLS
+        assert before == project.calls
         return Told(before, 0, 0, None)
     assert code == 0, told
     again = ended & _begun(folder, after=1)
@@ -167,8 +194,14 @@ def killed_and_resumed(project: Project, approvals: list[str], random: Random) -
     times = Counter((line["step"], line["turn"]) for line in project.carried_out())
     twice = {call: count for call, count in times.items() if count != 1}
     assert not twice, f"not carried out once: {twice}"
-    assert len(times) == CALLS
+    assert len(times) == project.calls
     return Told(before, len(settle) // 2, resumes, _value(told))
+
+
+def rows(checkpoint: Path, query: str) -> list[tuple[str, ...]]:
+    """Return what a checkpoint holds."""
+    with closing(sqlite3.connect(checkpoint)) as database:
+        return database.execute(query).fetchall()
 
 
 def _step(number: int) -> str:
@@ -182,7 +215,7 @@ def _step(number: int) -> str:
 def _killed(project: Project, approvals: list[str], lines: int, seconds: float) -> None:
     """Start a run, and kill it some time after the server's log has so many lines."""
     running = subprocess.Popen(
-        project.command("run", "twelve.toml", "--quiet", *approvals),
+        project.command("run", PIPELINE, "--quiet", *approvals),
         cwd=project.folder,
         env=project.environment(),
         stdin=subprocess.DEVNULL,
@@ -214,18 +247,13 @@ def _wait(there: Callable[[], bool]) -> None:
 
 def _usable(checkpoint: Path) -> bool:
     try:
-        return bool(_rows(checkpoint, "SELECT value FROM run WHERE name = 'content'"))
+        return bool(rows(checkpoint, "SELECT value FROM run WHERE name = 'content'"))
     except sqlite3.Error:
         return False
 
 
 def _ended_well(checkpoint: Path) -> set[str]:
-    return {name for (name,) in _rows(checkpoint, "SELECT step FROM steps WHERE status = 'ok'")}
-
-
-def _rows(checkpoint: Path, query: str) -> list[tuple[str, ...]]:
-    with closing(sqlite3.connect(checkpoint)) as database:
-        return database.execute(query).fetchall()
+    return {name for (name,) in rows(checkpoint, "SELECT step FROM steps WHERE status = 'ok'")}
 
 
 def _begun(folder: Path, *, after: int) -> set[str]:

@@ -52,12 +52,17 @@ def answer(message: dict[str, Any], log: Path) -> dict[str, Any]:
 
 def book(arguments: dict[str, int], log: Path) -> dict[str, Any]:
     """Write the line of a call, and return what the number is worth."""
-    worth = (arguments["step"] * 7919 + arguments["turn"] * 104729) % 1000
+    worth = worth_of(arguments["step"], arguments["turn"])
     Event().wait(SECONDS)
     with log.open("a") as file:
         file.write(json.dumps({**arguments, "worth": worth, "pid": os.getpid()}) + "\n")
     Event().wait(SECONDS)
     return {"content": [{"type": "text", "text": str(worth)}]}
+
+
+def worth_of(step: int, turn: int) -> int:
+    """Return what a number is worth."""
+    return (step * 7919 + turn * 104729) % 1000
 
 
 if __name__ == "__main__":

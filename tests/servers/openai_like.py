@@ -6,8 +6,9 @@ Standard library only. It answers with what a test scripted, in order, and keeps
 from __future__ import annotations
 
 import json
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -65,14 +66,25 @@ class Seen:
         return cast("list[dict[str, object]]", self.body["messages"])
 
 
-class OpenAiLike:
-    """The server. Use it as a context manager; `url` is what OPENAI_BASE_URL is set to."""
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a client that is gone: tests kill some."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it came
 
-    def __init__(self, *replies: Reply) -> None:
+
+class OpenAiLike:
+    """The server. Use it as a context manager; `url` is what OPENAI_BASE_URL is set to.
+
+    It answers with `replies` one after the other, or to each request with what `by` says to it.
+    """
+
+    def __init__(self, *replies: Reply, by: Callable[[Seen], Reply] | None = None) -> None:
         self.seen: list[Seen] = []
         self.arrived = threading.Event()
         self._replies = list(replies)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._by = by or self._next
+        self._server = _Server(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
@@ -94,6 +106,9 @@ class OpenAiLike:
         self._thread.join()
         self._server.server_close()
 
+    def _next(self, _: Seen) -> Reply:
+        return self._replies.pop(0) if self._replies else failure(418)
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         outer = self
 
@@ -102,15 +117,14 @@ class OpenAiLike:
 
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.seen.append(
-                    Seen(
-                        path=self.path,
-                        headers={key.lower(): value for key, value in self.headers.items()},
-                        body=json.loads(raw),
-                        raw=raw,
-                    )
+                seen = Seen(
+                    path=self.path,
+                    headers={key.lower(): value for key, value in self.headers.items()},
+                    body=json.loads(raw),
+                    raw=raw,
                 )
-                reply = outer._replies.pop(0) if outer._replies else failure(418)
+                outer.seen.append(seen)
+                reply = outer._by(seen)
                 outer.arrived.set()
                 self.send_response(reply.status)
                 for key, value in reply.headers.items():

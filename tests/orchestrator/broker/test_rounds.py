@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -186,3 +187,23 @@ async def test_a_call_that_became_a_task_is_not_taken_for_a_result() -> None:
             await stage.agent().view.call(wish("files/read"))
 
     assert caught.value.code == "E-CALL-REMOTEPROTOCOL"
+
+
+async def test_the_questions_of_a_round_are_laid_to_the_agent_whose_call_it_is() -> None:
+    server = Asking(0)
+    form: dict[str, object] = {
+        "mode": "form",
+        "message": "which branch?",
+        "requestedSchema": {"type": "object", "properties": {}},
+    }
+    asks: dict[str, object] = {
+        "resultType": "input_required",
+        "inputRequests": {"branch": {"method": "elicitation/create", "params": form}},
+    }
+    replies: list[Mapping[str, object]] = [asks, DONE]
+    server.on("tools/call", lambda request: request.answer(replies.pop(0)))
+    async with staged(servers=[server], entries=MODERN) as stage:
+        await stage.agent("worker").view.call(wish("files/read"))
+        asked = stage.audit.fields("elicitation")
+
+    assert [item["agent"] for item in asked] == ["worker"]

@@ -21,9 +21,11 @@ from orchestrator.core.errors import ConfigError
 from orchestrator.sessions.asks import Ask, AskKind
 from orchestrator.sessions.configuration.entry import ROOTS_MAX
 from orchestrator.sessions.elicitations import Elicitation, ElicitationMode, SamplingWish
+from orchestrator.sessions.lanes import ServerCap
 from tests.orchestrator.broker.stage import (
     OPEN,
     Calling,
+    Person,
     Stage,
     entry,
     policy_of,
@@ -181,6 +183,49 @@ async def test_what_cannot_be_laid_to_one_agent_is_the_sessions() -> None:
             await answer_of(stage.files)
             for held in stage.files.held:
                 held.answer({"content": []})
+
+    assert [item.agent for item in person.asked] == [""]
+
+
+async def test_a_question_is_not_laid_to_an_agent_whose_call_waits_for_a_yes() -> None:
+    asks = 'policy p v1 { ask "wait" call on files/wait }'
+    host, approver = Somebody(CANCEL), Person(lambda _: None)
+    async with staged(asks, person=approver, host=host) as stage:
+        call = Calling(stage.agent("worker").view, wish("files/wait"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(call.run)
+            await approver.until_asked()
+            stage.files.ask("q1", "elicitation/create", FORM)
+            await answer_of(stage.files)
+            group.cancel_scope.cancel()
+
+    assert [item.agent for item in host.asked] == [""]
+
+
+async def test_a_question_is_laid_to_the_call_on_the_wire_and_not_to_one_that_waits_for_a_place() -> (
+    None
+):
+    person = Somebody(CANCEL)
+    async with staged(host=person, caps={"files": ServerCap(parallel=1)}) as stage:
+        waits = Calling(stage.agent("other").view, wish("files/wait"))
+        async with anyio.create_task_group() as group:
+
+            def other() -> None:
+                group.start_soon(waits.run)
+
+            await asked_in_call(stage, FORM, during=other)
+            await until(lambda: len(stage.files.held) == 2)
+            stage.files.held[1].answer({"content": []})
+
+    assert [item.agent for item in person.asked] == ["worker"]
+
+
+async def test_what_was_answered_asks_for_nobody_any_more() -> None:
+    person = Somebody(CANCEL)
+    async with staged(host=person) as stage:
+        await stage.agent("worker").view.call(wish("files/read"))
+        stage.files.ask("q1", "elicitation/create", FORM)
+        await answer_of(stage.files)
 
     assert [item.agent for item in person.asked] == [""]
 
