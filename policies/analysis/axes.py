@@ -10,7 +10,7 @@ from typing import Final
 from policies.analysis.reading import Looked
 from policies.analysis.words import Pattern, Words, pattern_of, words_for
 from policies.evaluation import MISSING
-from policies.evaluation.examples import Examples, examples_of, instants
+from policies.evaluation.examples import Examples, examples_of, instants, nested
 from policies.limits import PolicyLimits
 from policies.model import (
     Check,
@@ -104,12 +104,11 @@ def _arguments(looked: Looked, limits: PolicyLimits) -> Iterator[Axis]:
         inner = looked.elements.get(key)
         if inner:
             found = _arrays(found, inner, checks, limits)
-        # an array has elements, and a member below it at the same time
-        nested = bool(inner) and any(each[: len(key)] == key and each != key for each in keys)
-        yield Axis("argument", key, _quiet_first(found.values), found.complete and not nested)
+        whole = found.complete and not nested(key, keys, checks, elements=bool(inner))
+        yield Axis("argument", key, _quiet_first(found.values), whole)
     if looked.others:
         found = _value_examples(looked.anywhere, limits)
-        single = len(set(looked.anywhere)) <= 1
+        single = len(set(looked.anywhere)) <= 1 and not looked.beside
         yield Axis(
             "argument", (_OTHER,), _quiet_first((*found.values, True)), found.complete and single
         )
@@ -160,9 +159,8 @@ def _arrays(
         list(each) for size in range(_ELEMENTS + 1) for each in product(elements, repeat=size)
     ]
     few = len(set(inner)) <= _ELEMENTS
-    # a test of the array itself sees more than its elements
-    alone = not any(not isinstance(check, Length) for check in checks) or not checks
-    complete = single.complete and whole.complete and few and (alone or not checks)
+    # a test of the array itself sees more than its elements: how many there are, or of what type it is
+    complete = single.complete and whole.complete and few and not checks
     return Examples([*arrays, *whole.values, *elements], complete)
 
 

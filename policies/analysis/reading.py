@@ -53,6 +53,8 @@ class Looked:
     )
     others: bool = False
     """True if it matters whether there is an argument that no rule names."""
+    beside: bool = False
+    """True if it matters whether there is one beside an inner one that a rule names."""
     parts: bool = False
     """True if parts of a URI are looked at."""
 
@@ -71,6 +73,7 @@ class Looked:
                 self.others = True
                 for pointer in leaf.pointers:
                     self.arguments.setdefault(pointer.keys, [])
+                    self.beside = self.beside or len(pointer.keys) > 1
             case TimeOfDay() | Weekday() | Before():
                 self.moments.append(leaf)
 

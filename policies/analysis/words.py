@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, TypeAlias
 
 __all__ = ["STAR", "Pattern", "Words", "pattern_of", "words_for"]
@@ -76,7 +77,7 @@ def _other(patterns: Sequence[Pattern]) -> str:
     taken = {char for pattern in patterns for char in pattern}
     # private characters at the end: there are more of them than a pattern has characters
     spare = (chr(code) for code in range(0xE000, 0xF8FF))
-    return next(char for char in (*_OTHERS, *spare) if char not in taken)
+    return next(char for char in chain(_OTHERS, spare) if char not in taken)
 
 
 def _closed(patterns: Sequence[Pattern], state: set[tuple[int, int]]) -> _State:

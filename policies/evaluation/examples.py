@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
+from math import floor
 
-from policies.evaluation.values import MISSING
+from policies.evaluation.values import MISSING, is_index
 from policies.limits import PolicyLimits
 from policies.model import (
     Before,
@@ -29,7 +30,7 @@ from policies.model import (
 )
 from policies.patterns import normal_path, parse_network
 
-__all__ = ["Examples", "examples_of", "instants"]
+__all__ = ["Examples", "examples_of", "instants", "nested"]
 
 _DAY = 86_400
 _LENGTHS_MAX = 4_096
@@ -49,12 +50,31 @@ def examples_of(checks: Iterable[Check], limits: PolicyLimits) -> Examples:
     kinds = _Kinds()
     for check in checks:
         kinds.note(check)
-    values = [*kinds.strings(limits), *_between(kinds.numbers), *kinds.plain, *kinds.arrays()]
+    numbers = _between(kinds.numbers, typed=kinds.typed)
+    values = [*kinds.strings(limits), *numbers, *kinds.plain, *kinds.arrays()]
     # two open patterns on one string may meet in ways that neither's own example shows
     open_ones = kinds.open + bool(kinds.prefixes) + bool(kinds.lengths)
     complete = open_ones <= 1 and not (kinds.open and kinds.strings_seen) and kinds.complete
+    # the only object has no members
+    complete = complete and not (kinds.typed and kinds.measured)
     # another type is an object, which is also what a pointer to something inside needs
     return Examples([*values, {}, MISSING], complete)
+
+
+def nested(
+    key: Sequence[str], keys: Iterable[Sequence[str]], checks: Iterable[Check], *, elements: bool
+) -> bool:
+    """Return True if what is below a pointer shows in what is looked at there.
+
+    `elements`: whether the elements there are looked at. The examples of both are then not all that
+    there is: of what has something below it there are only objects, each with nothing else in it.
+    """
+    below = [each[len(key)] for each in keys if len(each) > len(key) and each[: len(key)] == key]
+    seen = list(checks)
+    if below and any(isinstance(check, Length) for check in seen):
+        return True
+    typed = any(isinstance(check, TypeIs) for check in seen)
+    return (elements or typed) and any(map(is_index, below))
 
 
 @dataclass(slots=True)
@@ -66,6 +86,8 @@ class _Kinds:
     lengths: set[int] = field(default_factory=set[int])
     samples: list[str] = field(default_factory=list[str])
     open: int = 0
+    typed: bool = False
+    measured: bool = False
     complete: bool = True
 
     def note(self, check: Check) -> None:
@@ -101,6 +123,7 @@ class _Kinds:
             self.strings_seen.add(str(literal))
 
     def _length(self, check: Length) -> None:
+        self.measured = True
         for bound in (check.low, check.high):
             if bound is not None:
                 self.lengths |= {max(bound - 1, 0), bound, bound + 1}
@@ -109,6 +132,7 @@ class _Kinds:
         self.lengths = kept
 
     def _type(self, _: JsonType) -> None:
+        self.typed = True
         self.plain += [None, True]
         self.numbers |= {0, 0.5}
         self.lengths.add(0)
@@ -135,7 +159,9 @@ class _Kinds:
                 found += [f"{top}{rest}{other}", f"{top}{_escaped(rest[:1])}{rest[1:]}{other}"]
         if self.prefixes:
             found += [f"/{other}", f"{other}\\"]
-        return [*found, *("x" * length for length in sorted(self.lengths)), other]
+        # no literal is a row of this character
+        char = next(each for each in map(chr, count(ord("x"))) if each not in taken)
+        return [*found, *(char * length for length in sorted(self.lengths)), other]
 
 
 def _samples(check: Text | PathLike | Host | Network) -> list[str]:
@@ -163,12 +189,20 @@ def _samples(check: Text | PathLike | Host | Network) -> list[str]:
             ]
 
 
-def _between(numbers: set[int | float]) -> list[object]:
+def _between(numbers: set[int | float], *, typed: bool) -> list[object]:
+    """Return the numbers, and one of each stretch around them; if `typed` a broken one as well."""
     ordered = sorted(numbers)
     if not ordered:
         return []
-    gaps = [(low + high) / 2 for low, high in pairwise(ordered)]
-    return [*ordered, *gaps, ordered[0] - 1, ordered[-1] + 1]
+    found: list[object] = [*ordered]
+    # floor() is exact where a half of two large numbers, or one more than a float, is not
+    for low, high in pairwise([floor(ordered[0]) - 2, *ordered, floor(ordered[-1]) + 2]):
+        whole = floor(low) + 1
+        if whole < high:
+            found.append(whole)
+        if typed or whole >= high:
+            found.append((low + min(whole, high)) / 2)
+    return found
 
 
 def _escaped(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Final, TypeGuard, cast
 
-__all__ = ["MISSING", "inside", "is_number", "look_up", "type_name"]
+__all__ = ["MISSING", "inside", "is_index", "is_number", "look_up", "type_name"]
 
 MISSING: Final = object()
 """What `look_up` returns where there is nothing; JSON's null is something."""
@@ -29,11 +29,16 @@ def _step(here: object, key: str) -> object:
         return cast("Mapping[str, object]", here).get(key, MISSING)
     if isinstance(here, list | tuple):
         items = cast("Sequence[object]", here)
-        # a length bound first: int() of many thousand digits raises
-        plain = len(key) <= _INDEX_DIGITS and key.isascii() and key.isdigit()
-        if plain and (key == "0" or key[0] != "0") and int(key) < len(items):
+        if is_index(key) and int(key) < len(items):
             return items[int(key)]
     return MISSING
+
+
+def is_index(key: str) -> bool:
+    """Return True if a pointer's key may be one of an array: digits without a zero before them."""
+    # a length bound first: int() of many thousand digits raises
+    plain = len(key) <= _INDEX_DIGITS and key.isascii() and key.isdigit()
+    return plain and (key == "0" or key[0] != "0")
 
 
 def type_name(value: object) -> str:

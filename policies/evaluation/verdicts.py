@@ -35,7 +35,6 @@ _STRONGEST_FIRST: Final = (Effect.FORBID, Effect.ASK, Effect.PERMIT)
 _STRICTNESS: Final = {effect: -at for at, effect in enumerate(_STRONGEST_FIRST)}
 _Stage: TypeAlias = tuple[tuple[Maybe, ...], Decision | None]
 """What may speak, and what speaks anyway."""
-_NO_DUTIES: Final[_Stage] = ((), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +99,7 @@ class Verdict:
         if self.constant is not None:
             return self.constant
         decision = self._decided(context)
-        if decision.effect is not Effect.FORBID and self._duties != _NO_DUTIES:
+        if decision.effect is not Effect.FORBID:
             decision = self._burdened(decision, context)
         return (
             decision if self._bounds is None else _stricter(decision, self._bounds.decide(context))
@@ -125,7 +124,7 @@ class Verdict:
         ]
         if self._bounds is not None:
             found += self._bounds.spoken(context)
-        return tuple(sorted(found, key=_position)) if len(found) > 1 else tuple(found)
+        return tuple(sorted(found, key=_position))
 
     def _decided(self, context: Context) -> Decision:
         resource = self._resource

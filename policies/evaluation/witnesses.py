@@ -15,7 +15,7 @@ from math import prod
 from typing import TypeAlias, cast
 
 from policies.evaluation.conditions import tests_of
-from policies.evaluation.examples import Examples, examples_of, instants
+from policies.evaluation.examples import Examples, examples_of, instants, nested
 from policies.evaluation.values import MISSING
 from policies.limits import PolicyLimits
 from policies.model import (
@@ -150,6 +150,8 @@ class _Seen:
     def _choices(self, pointer: tuple[str, ...], limits: PolicyLimits) -> _Choices:
         checks = self.values[pointer]
         inner = self.elements.get(pointer, [])
+        if nested(pointer, self.values, [*checks, *self.anywhere], elements=bool(inner)):
+            self.complete = False
         # whatever may stand anywhere may stand here
         own = self._found(examples_of([*checks, *self.anywhere], limits))
         if not inner:

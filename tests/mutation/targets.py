@@ -71,32 +71,37 @@ CHECKED: Final = (
     Target("mcp_client/net/http/connection.py", _HTTP_TESTS),
     Target("mcp_client/net/http/dialing.py", _HTTP_TESTS),
 )
-_POLICY_TESTS: Final = (
-    ("tests/policies/test_agreement.py", "tests/policies/test_listing.py"),
-    (
-        "tests/policies/test_decisions.py",
-        "tests/policies/test_language.py",
-        "tests/policies/test_edges.py",
-    ),
-    (
-        "tests/policies/test_bounds.py",
-        "tests/policies/test_validation.py",
-        "tests/policies/test_bounded.py",
-    ),
-    tuple(
-        f"tests/policies/test_laws.py::test_{name}"
+_QUICK_POLICY_TESTS: Final = (
+    *(f"tests/policies/test_{name}.py" for name in ("edges", "listing", "decisions", "language")),
+    # the rest of this file is about reading a text
+    *(
+        f"tests/policies/test_bounds.py::test_{name}"
         for name in (
-            "visible_is_what_some_arguments_can_reach",
-            "a_verdict_decides_as_the_set_does",
-            "order_and_repetition_change_nothing",
-            "the_digest_depends_on_what_is_written_and_not_on_order",
+            "one_past_a_bound_is_refused",
+            "one_policy_too_many_is_refused_in_a_file_and_in_a_set",
+            "one_rule_too_many_is_refused_across_files",
+            "a_path_one_character_too_long_has_no_value",
+            "beyond_the_bound_of_trying_a_tool_counts_as_visible",
+            "what_is_remembered_is_bounded_and_right",
         )
     ),
+    "tests/policies/test_agreement.py",
+    "tests/policies/test_bounded.py",
 )
-EVALUATION: Final = (
-    Target(
-        "policies/evaluation/*.py",
-        _POLICY_TESTS,
-        warm=tuple(test for stage in _POLICY_TESTS for test in stage),
+"""In the order in which they are asked: what is drawn takes longest."""
+_POLICY_TESTS: Final = (
+    _QUICK_POLICY_TESTS,
+    (
+        "tests/policies/test_validation.py",
+        *(
+            f"tests/policies/test_laws.py::test_{name}"
+            for name in (
+                "visible_is_what_some_arguments_can_reach",
+                "a_verdict_decides_as_the_set_does",
+                "order_and_repetition_change_nothing",
+                "the_digest_depends_on_what_is_written_and_not_on_order",
+            )
+        ),
     ),
 )
+EVALUATION: Final = (Target("policies/evaluation/*.py", _POLICY_TESTS, warm=_QUICK_POLICY_TESTS),)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from datetime import datetime
+from importlib import import_module
 
 import pytest
 
@@ -13,18 +15,38 @@ from policies import (
     Operation,
     PolicyError,
     PolicyLimits,
+    PolicySet,
     Principal,
     Resource,
     Source,
     load,
     run_tests,
 )
-from policies.model import Compare, Never, Test
+from policies.evaluation import Verdict
+from policies.evaluation.checks import compile_check
+from policies.model import (
+    Budget,
+    Compare,
+    Comparison,
+    Deadline,
+    Mark,
+    MaxChildren,
+    MaxDepth,
+    Metered,
+    Never,
+    Scope,
+    Test,
+)
 from tests.policies.support import loaded, request, value_of
 
 DAY = "2026-01-31"
 """A Saturday."""
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
+
+
+def frozen(made: type) -> bool:
+    """Is a value of this dataclass one that cannot be changed?"""
+    return "__setattr__" in vars(made)
 
 
 def at(condition: str, time: str) -> bool:
@@ -96,6 +118,111 @@ def test_a_definition_is_pinned_if_it_has_a_digest():
 )
 def test_any_argument_is_only_one_of_a_type_that_the_test_is_about(condition: str, value: object):
     assert value_of(condition, {"p": value}) is False
+
+
+@pytest.mark.parametrize("literal", ["s", True])
+def test_only_a_number_can_be_compared_by_size(literal: str | bool):
+    with pytest.raises(TypeError, match="only numbers have an order"):
+        compile_check(Compare(Comparison.LESS, literal), PolicyLimits())
+
+
+def test_what_decides_cannot_be_changed():
+    made = [
+        each
+        for name in ("binding", "examples", "index", "ready", "sets", "verdicts")
+        for each in vars(import_module(f"policies.evaluation.{name}")).values()
+        if isinstance(each, type) and is_dataclass(each)
+    ]
+    open_ones = [each.__name__ for each in made if not frozen(each)]
+
+    assert len(made) > 8
+    # the one that is being filled, and never leaves its module
+    assert set(open_ones) == {"_Kinds"}
+
+
+def test_names_that_the_same_rules_are_about_share_what_is_said_of_them():
+    rules = loaded('permit "p" call on a/t* when arg(/n) == 1')
+
+    def said(name: str) -> Verdict:
+        return rules.verdict(Principal(role="r"), Operation.CALL, Resource("a", "tool", name))
+
+    assert said("t1") is said("t2")
+
+
+def test_reasons_are_in_the_order_of_their_lines():
+    rules = loaded(
+        'forbid "f" call on a/*\nforbid "g" call on a/t\nforbid "h" call on any server/t'
+    )
+    outer = loaded('forbid "k" call on a/t')
+    asked = request("a/t")
+    verdict = rules.verdict(asked.principal, asked.action, asked.resource)
+    both = outer.bounded_by(rules).verdict(asked.principal, asked.action, asked.resource)
+
+    assert [each.rule for each in rules.decide(asked).reasons] == ["f", "g", "h"]
+    assert [each.rule for each in verdict.spoken(asked.context)] == ["f", "g", "h"]
+    assert [each.rule for each in both.decide(asked.context).reasons] == ["f", "k", "g", "h"]
+    assert [each.rule for each in both.spoken(asked.context)] == ["f", "k", "g", "h"]
+
+
+def constant(rules: PolicySet) -> Effect | None:
+    """What a set says of one thing whatever the context is, if it does."""
+    found = rules.verdict(Principal(role="r"), Operation.CALL, Resource("a", "tool", "t")).constant
+    return None if found is None else found.effect
+
+
+def test_what_speaks_anyway_leaves_nothing_to_the_context():
+    always, never = loaded('permit "p" call on a/t'), loaded('forbid "f" call on a/t')
+    sometimes = loaded('permit "s" call on a/t when arg(/n) == 1')
+    both = loaded('forbid "f" call on a/t forbid "g" call on a/t when arg(/n) == 1')
+
+    assert constant(always.bounded_by(always)) is Effect.PERMIT
+    assert constant(sometimes.bounded_by(never)) is Effect.FORBID
+    assert constant(never.bounded_by(sometimes)) is Effect.FORBID
+    assert constant(sometimes.bounded_by(always)) is None
+    assert constant(both) is Effect.FORBID
+
+
+def test_of_what_bounds_the_same_the_least_counts_and_the_rest_stays():
+    inner = loaded(
+        'permit "p" call on a/t limit "l" call on a/t budget calls 9 budget tokens 5 deadline 9s\n'
+        'permit "d" delegate on a/t max children 3 max depth 4 oblige "o" call on a/t mark seen'
+    )
+    outer = loaded(
+        'permit "p" call on a/t limit "l" call on a/t budget calls 8 budget tokens 6\n'
+        'permit "d" delegate on a/t max children 5 max depth 2 oblige "o" call on a/t mark seen'
+    )
+    both = inner.bounded_by(outer)
+
+    assert set(both.decide(request()).duties) == {
+        Budget(Metered.CALLS, 8, Scope.AGENT, "l"),
+        Budget(Metered.TOKENS, 5, Scope.AGENT, "l"),
+        Deadline(9),
+        Mark("seen"),
+    }
+    handed_on = both.decide(request(action=Operation.DELEGATE))
+    assert set(handed_on.duties) == {MaxChildren(3), MaxDepth(2)}
+    assert both.decide(request()).duties == outer.bounded_by(inner).decide(request()).duties
+
+
+def test_what_is_shown_of_a_set_is_what_was_written():
+    rules = loaded('permit "p" call on a/t', v="secret")
+    verdict = rules.verdict(Principal(role="r"), Operation.CALL, Resource("a", "tool", "t"))
+
+    assert repr(verdict) == f"Verdict(constant={verdict.constant!r}, _known={{}})"
+    assert repr(rules) == (
+        f"PolicySet(policies={rules.policies!r}, sources={rules.sources!r}, "
+        f"digest={rules.digest!r})"
+    )
+
+
+def test_what_is_forbidden_has_no_duties():
+    rules = loaded(
+        'permit "p" call on a/t forbid "f" call on a/t when arg(/n) == 1\n'
+        'limit "l" call on a/t deadline 9s'
+    )
+
+    assert rules.decide(request(arguments={"n": 0})).duties == (Deadline(9.0),)
+    assert rules.decide(request(arguments={"n": 1})).duties == ()
 
 
 def test_any_argument_looks_at_just_as_many_values_as_it_may():

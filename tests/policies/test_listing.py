@@ -7,7 +7,8 @@ import pytest
 from policies import Context, Operation, Place, PolicyLimits, Principal, Resource
 from policies.evaluation import compile_condition, tests_of as parts_of
 from policies.evaluation.examples import examples_of, instants
-from policies.model import Before, Test, TimeOfDay, Weekday
+from policies.evaluation.values import MISSING
+from policies.model import Before, JsonType, Test, TimeOfDay, TypeIs, Weekday
 from tests.policies.generated import POINTERS, TESTS, filled
 from tests.policies.support import loaded
 
@@ -19,6 +20,33 @@ MORE = (
     *("arg(/p) length in 2..4", "arg(/p) length >= 1", "arg(/p) length == 0"),
     *('arg(/p) under "/"', 'arg(/p) under "/abs/in"', 'arg(/p) under "./a/b/"'),
 )
+HUGE = "1" + "0" * 39
+HIDDEN = (
+    # a string of that length that is no literal
+    *('arg(/p) != "x" and arg(/p) length == 1', 'arg(/p) != "" and not (arg(/p) length >= 2)'),
+    *(
+        'arg(/p) != "a" and not (arg(/p) length >= 1)',
+        'arg(/p) != "a" and not (arg(/p) length > 9)',
+    ),
+    'arg(/p) != "abcdef" and not (arg(/p) length >= 3)',
+    # an object with more in it than what else is looked at
+    "arg(/p) is object and arg(/p) length == 3",
+    "exists arg(/o/k) and arg(/o) length == 3",
+    # an array that has an element at its place
+    *('arg(/p) is array and arg(/p/0) == "a"', 'any arg(/to) == "a" and arg(/to/1) == "b"'),
+    *('any arg(/to) == "a" and arg(/to) length == 3', 'all arg(/to) == "a" and arg(/to) is array'),
+    # a whole number, and a broken one, in each stretch
+    "arg(/n) is integer and arg(/n) > 5 and arg(/n) < 8",
+    "arg(/n) is integer and arg(/n) > 5.5 and arg(/n) < 6.25",
+    "arg(/n) is number and not (arg(/n) is integer) and arg(/n) > 5 and arg(/n) < 7",
+    "not (arg(/n) is integer) and arg(/n) > 5",
+    "not (arg(/n) is integer) and arg(/n) < -5",
+    "arg(/n) > 9007199254740992 and arg(/n) < 9007199254740994",
+    *(f"arg(/n) > {HUGE} and arg(/n) < {HUGE[:-1]}2", f"arg(/n) < -{HUGE[:-1]}"),
+    # an argument beside an inner one
+    "exists arg(/o/k) and not (args only (/o/k))",
+)
+"""Conditions that are true of some arguments which are easily overlooked."""
 TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")
 HERE = Place("t.policy", 1)
 LATER = "2026-06-01T00:00:00Z"
@@ -97,6 +125,49 @@ def test_there_is_an_example_of_each_type_once_a_type_is_asked_for(word: str):
 )
 def test_what_some_context_satisfies_is_reached(condition: str):
     assert reached(f'permit "p" call on a/t when {condition}') == {"permit", "forbid"}
+
+
+@pytest.mark.parametrize("condition", HIDDEN)
+def test_what_some_context_satisfies_is_not_overlooked(condition: str):
+    assert permitted(condition)
+
+
+def test_between_two_whole_numbers_that_follow_each_other_there_is_no_third():
+    none = f"arg(/n) is integer and arg(/n) > {HUGE} and arg(/n) < {HUGE[:-1]}1"
+
+    assert not permitted(none)
+
+
+def test_of_two_paths_one_may_be_unclear_and_the_other_not():
+    rules = (
+        'require "r" call on a/t that arg(/p) under "in" or not (arg(/p) under "in")\n'
+        'ask "q" call on a/t when arg(/p) under "out" and not (arg(/p) under "out")'
+    )
+
+    assert reached(rules) == {"ask", "forbid"}
+
+
+def test_examples_are_made_of_lengths_up_to_a_bound_and_beyond_it_nothing_is_concluded():
+    none = "arg(/p) length <= {0} and not (arg(/p) length <= {0})"
+
+    assert not permitted(none.format(4095))
+    assert permitted(none.format(4096))
+
+
+def test_the_same_values_are_tried_each_time():
+    found = examples_of([TypeIs(JsonType.STRING)], LIMITS).values
+
+    numbers = [0, 0.5, -1, -1.5, 0.25, 1, 0.75]
+    assert list(found) == ["", "other", *numbers, None, True, [], {}, MISSING]
+    assert [type(each) for each in found if each == 1] == [int, bool]
+
+
+def test_the_same_moments_are_tried_each_time():
+    day = 86_400
+    before = Before(wall=100.0 * day, written="", place=HERE)
+
+    assert instants([before]).values == [91.0 * day, 101.0 * day, 100.0 * day, None]
+    assert instants([]).values == [0.0, None]
 
 
 @pytest.mark.parametrize(
