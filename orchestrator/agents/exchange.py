@@ -149,13 +149,29 @@ class Exchange:
         """Return what the model said then, where that was kept; else ask it, and keep what it says."""
         kept = None if self._turns is None else self._turns.take()
         if kept is not None:
-            (said,) = ModelMessagesTypeAdapter.validate_json(kept)
-            return cast("ModelResponse", said)
+            return self._kept(kept)
         response = await self._ask()
         self._check(response)
         if self._turns is not None:
-            await self._turns.keep(ModelMessagesTypeAdapter.dump_json([response]))
+            try:
+                said = ModelMessagesTypeAdapter.dump_json([response])
+            except ValueError:  # half a character, for one, that no text in UTF-8 has
+                raise self._error("ANSWER", "the provider's answer cannot be kept") from None
+            await self._turns.keep(said)
         return response
+
+    def _kept(self, kept: bytes) -> ModelResponse:
+        try:
+            (said,) = ModelMessagesTypeAdapter.validate_json(kept)
+        except ValueError:
+            said = None
+        if not isinstance(said, ModelResponse):
+            raise self._error(
+                "KEPT",
+                "what the model said before cannot be read",
+                "start the step anew, with `--restart`",
+            )
+        return said
 
     def _show_tools(self) -> None:
         """Put into the request what is loaded now, and nothing else."""

@@ -261,13 +261,24 @@ class Checkpoint:
     async def turn_ended(
         self, step: str, attempt: int, number: int, model: str, said: bytes
     ) -> None:
-        """Keep what a model said, before any call of it is made. Raises RemitError."""
+        """Keep what a model said, before any call of it is made; what it said after that is not kept.
+
+        Raises RemitError.
+        """
         if len(said) > KEPT_BYTES_MAX:
             raise RemitError("a model's turn is too large to be kept", code="E-CHECKPOINT-IO")
-        await self._write(
-            "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?)",
-            (step, attempt, number, model, said),
-        )
+
+        def write() -> None:
+            with self._changing() as database:
+                database.execute(
+                    "DELETE FROM turns WHERE step = ? AND attempt = ? AND number >= ?",
+                    (step, attempt, number),
+                )
+                database.execute(
+                    "INSERT INTO turns VALUES (?, ?, ?, ?, ?)", (step, attempt, number, model, said)
+                )
+
+        await self._in_thread(write)
 
     async def call_opens(self, call: CallRow) -> None:
         """Keep that a call is about to be made: before anything of it goes out."""

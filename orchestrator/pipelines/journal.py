@@ -39,8 +39,15 @@ _NOTHING_WENT_OUT = frozenset({Delivery.NOT_SENT, Delivery.REFUSED})
 _Key = tuple[str, str, str]
 
 
+def _nothing_parts() -> None:
+    pass
+
+
 class JournalView:
-    """An agent's view for one attempt of a step. `kept` are the calls of that attempt so far."""
+    """An agent's view for one attempt of a step. `kept` are the calls of that attempt so far.
+
+    `parted` is called where a call ends otherwise than it did then: what was said upon that is void.
+    """
 
     def __init__(
         self,
@@ -54,8 +61,10 @@ class JournalView:
         limits: OrchestratorLimits,
         digest_arguments: Callable[[bytes], str],
         deciding: Deciding,
+        parted: Callable[[], None] = _nothing_parts,
     ) -> None:
         self._view = view
+        self._parted = parted
         self._deciding = deciding
         self._handed = view.standing.labels
         self._checkpoint = checkpoint
@@ -96,6 +105,15 @@ class JournalView:
         waiting = self._waiting.get((call.server, call.tool, wish.recorded))
         if not waiting:
             return await self._make(call, wish.recorded, wish.arguments)
+        try:
+            return await self._again(wish, waiting)
+        except AuthorityError:
+            self._parted()
+            raise
+
+    async def _again(self, wish: Wish, waiting: list[CallRow]) -> UntrustedContent:
+        """Hand over the answer of then, as far as it may be today."""
+        call = wish.call
         self._view.require()
         snapshot = self._view.snapshot
         capability = None if snapshot is None else snapshot.table.find_call(call)
@@ -107,7 +125,18 @@ class JournalView:
             raise self._withheld(wish, str(decision.reasons[0]) if decision.reasons else "")
         # what clings to an answer, and what is hidden in it, is today's policy's word as well
         self._duties.mark(wish, decision)
-        return self._duties.redacted(self._replay(waiting.pop(0)), decision)
+        try:
+            then = self._replay(waiting.pop(0))
+        except CallFailedError as error:
+            words = error.untrusted_detail and self._duties.words(error.untrusted_detail, decision)
+            if words != error.untrusted_detail:
+                error.untrusted_detail = words
+                self._parted()
+            raise
+        now = self._duties.redacted(then, decision)
+        if now != then:  # it is kept as it was handed over: more is hidden in it today
+            self._parted()
+        return now
 
     def _decision(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
@@ -201,7 +230,10 @@ class JournalView:
                 await self._checkpoint.call_forgotten(row)
             elif error.delivery is Delivery.ANSWERED:
                 await self._checkpoint.call_ended(row, CallState.FAILED, _failure_bytes(error))
+            if error.delivery not in _NOTHING_WENT_OUT:
+                self._parted()
             raise
+        self._parted()  # then it had no answer that was kept
         await self._checkpoint.call_ended(row, CallState.ANSWERED, content_bytes(content))
         return content
 

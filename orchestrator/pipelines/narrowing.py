@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from orchestrator.authority.admission import Grant
 from orchestrator.authority.snapshot import Row
-from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.errors import RemitError
 from policies import Effect
 
@@ -25,11 +23,11 @@ def refuse_widened(
     own grant. A capability that was not there, a call that was asked about and is now permitted,
     and another definition under the same name are each more.
     """
-    plan = dict(_numbered(planned))
-    for key, row in _numbered(spawned):
+    plan = {(row.ref, row.method): row for row in planned}
+    for row in spawned:
         if not row.visible:
             continue
-        before = plan.get(key)
+        before = plan.get((row.ref, row.method))
         could = before.effects if before is not None and before.visible else frozenset[Effect]()
         more = [effect.value for effect in _WORTH if effect in row.effects - could]
         if before is not None and Effect.ASK in row.effects and Effect.PERMIT in could:
@@ -44,11 +42,3 @@ def refuse_widened(
                 else f"it could be {' or '.join(more)} now, and could not be before",
                 fix="start a new run: its plan is made anew",
             )
-
-
-def _numbered(rows: Iterable[Row]) -> Iterator[tuple[tuple[CapabilityRef, int], Row]]:
-    """Go through rows by what they are about: one that may be read and completed has two, in order."""
-    seen: Counter[CapabilityRef] = Counter()
-    for row in rows:
-        seen[row.ref] += 1
-        yield (row.ref, seen[row.ref]), row

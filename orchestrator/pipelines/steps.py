@@ -116,6 +116,18 @@ class Steps:
         step = self._step(agent)
         checkpoint = self.checkpoint
 
+        model = self.models[step]
+        said: KeptTurns | None = None
+        if checkpoint is not None and model.provider != RECIPE_PROVIDER:
+            said = KeptTurns(
+                checkpoint,
+                step=agent.name,
+                attempt=attempt,
+                model=f"{model.provider}:{model.name}",
+                kept=turns,
+            )
+        parts = {} if said is None else {"parted": said.part}
+
         def journal(view: AgentView) -> View:
             if checkpoint is None:
                 return view
@@ -129,11 +141,12 @@ class Steps:
                 limits=self.limits,
                 digest_arguments=self.digest_arguments,
                 deciding=self.session.deciding,
+                **parts,
             )
 
         subagent = self.session.subagent(
             agent.name,
-            model=self.models[step],
+            model=model,
             role=agent.role,
             grant=agent.authority,
             budget=agent.budget,
@@ -146,11 +159,7 @@ class Steps:
         except RemitError:
             subagent.close()
             raise
-        if checkpoint is not None and self.models[step].provider != RECIPE_PROVIDER:
-            model = f"{self.models[step].provider}:{self.models[step].name}"
-            subagent.turns = KeptTurns(
-                checkpoint, step=agent.name, attempt=attempt, model=model, kept=turns
-            )
+        subagent.turns = said
         # an answer carries what its agent has seen: whoever is handed it carries that on
         subagent.standing.add(label for name in agent.needs for label in self._labels.get(name, ()))
         prompt = render_prompt(agent.prompt, self.values)

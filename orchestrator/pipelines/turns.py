@@ -50,6 +50,14 @@ class KeptTurns:
         self._taken += 1
         return self._kept[self._taken - 1].said
 
+    def part(self) -> None:
+        """Forget the turns that were not taken: a call is answered otherwise now than it was for them.
+
+        They were said upon an answer that the agent does not have now, and that may not reach it.
+        """
+        if self.waiting:
+            self._kept = self._kept[: self._taken]
+
     async def keep(self, said: bytes) -> None:
         """Keep a turn. Raises RemitError if it cannot be kept: its calls are not made then."""
         self._taken += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,10 @@ READ = Call("files", "read", {"path": "a.txt"})
 WITHOUT = 'policy p v1 { permit "list" call on files/ok }'
 FORBIDS = 'policy p v1 { permit "all" call on files/* forbid "a" call on files/read when arg(/path) == "a.txt" }'
 
+HIDES = (
+    'policy p v1 { permit "all" call on files/* oblige "hide" call on files/read redact /secret }'
+)
+
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Generator[Checkpoint]:
@@ -33,7 +37,16 @@ def checkpoint(tmp_path: Path) -> Generator[Checkpoint]:
     made.close()
 
 
-def view_of(stage: Stage, checkpoint: Checkpoint, view: AgentView | None = None) -> JournalView:
+def unheard() -> None:
+    """Have nothing to do with what was said upon an answer."""
+
+
+def view_of(
+    stage: Stage,
+    checkpoint: Checkpoint,
+    view: AgentView | None = None,
+    parted: Callable[[], None] = unheard,
+) -> JournalView:
     """A view of the same step as it would be after a crash: with all that was kept."""
     return JournalView(
         stage.agent().view if view is None else view,
@@ -45,6 +58,7 @@ def view_of(stage: Stage, checkpoint: Checkpoint, view: AgentView | None = None)
         limits=OrchestratorLimits(),
         digest_arguments=lambda data: data.hex(),
         deciding=stage.session.deciding,
+        parted=parted,
     )
 
 
@@ -232,3 +246,53 @@ async def test_what_is_judged_of_a_read_is_the_address_that_goes_out():
         each.take_arguments(OrchestratorLimits(), bytes.hex)
 
     assert (each.values, each.params) == ({"uri": "file:///secret"}, b'{"uri":"file:///secret"}')
+
+
+@pytest.mark.parametrize("policy", [WITHOUT, FORBIDS])
+async def test_what_was_said_upon_an_answer_that_is_withheld_is_void(
+    checkpoint: Checkpoint, policy: str
+):
+    await answered_once(checkpoint)
+    parted: list[bool] = []
+    async with staged(policy) as stage:
+        with pytest.raises(AuthorityError):
+            await view_of(stage, checkpoint, parted=lambda: parted.append(True)).call(READ)
+
+    assert parted
+
+
+async def test_what_was_said_upon_an_answer_in_which_more_is_hidden_today_is_void(
+    checkpoint: Checkpoint,
+):
+    await answered_once(checkpoint)
+    parted: list[bool] = []
+    async with staged(HIDES) as stage:
+        view = view_of(stage, checkpoint, parted=lambda: parted.append(True))
+        assert "content of" not in (await view.call(READ)).text
+
+    assert parted
+
+
+async def test_what_was_said_upon_an_answer_that_is_hidden_as_then_stands(checkpoint: Checkpoint):
+    parted: list[bool] = []
+    async with staged(HIDES) as stage:
+        await view_of(stage, checkpoint).call(READ)
+    async with staged(HIDES) as stage:
+        await view_of(stage, checkpoint, parted=lambda: parted.append(True)).call(READ)
+
+    assert not parted
+
+
+async def test_what_was_said_upon_a_refusal_is_void_where_the_call_is_made_today(
+    checkpoint: Checkpoint,
+):
+    parted: list[bool] = []
+    async with staged(WITHOUT) as stage:
+        view = view_of(stage, checkpoint, parted=lambda: parted.append(True))
+        with pytest.raises(AuthorityError):
+            await view.call(READ)
+    assert not parted
+
+    async with staged() as stage:
+        await view_of(stage, checkpoint, parted=lambda: parted.append(True)).call(READ)
+    assert parted

@@ -4,6 +4,7 @@ import pytest
 
 from orchestrator.authority.admission import Grant
 from orchestrator.authority.snapshot import Row
+from orchestrator.core.calls import CallMethod
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
 from orchestrator.core.errors import RemitError
 from orchestrator.core.ids import ServerName
@@ -54,3 +55,14 @@ def test_what_is_more_than_was_planned_is_refused(planned: list[Row], spawned: R
 def test_what_lies_outside_of_the_border_is_refused_though_it_was_planned():
     with pytest.raises(RemitError):
         refuse_widened("a", [row(PERMIT)], [row(PERMIT)], Grant(tools=("git/git_show",)))
+
+
+def test_what_was_planned_for_one_operation_is_none_for_another():
+    def asked(method: CallMethod) -> Row:
+        ref = CapabilityRef(ServerName("git"), CapabilityKind.RESOURCE, "git://log", "d")
+        return Row(ref=ref, effects=frozenset({PERMIT}), rule="", method=method)
+
+    with pytest.raises(RemitError) as caught:
+        refuse_widened("a", [asked(CallMethod.COMPLETE)], [asked(CallMethod.READ)], None)
+
+    assert caught.value.code == "E-PIPELINE-WIDENED"

@@ -13,6 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from orchestrator.agents.results import AgentResult
 from orchestrator.audit.memory import MemoryAudit
 from orchestrator.core.ids import RunId
 from orchestrator.core.limits import OrchestratorLimits
@@ -20,6 +21,8 @@ from orchestrator.core.outcomes import RunStatus
 from orchestrator.pipelines.checkpoint import Checkpoint
 from orchestrator.pipelines.execution import PipelineRun
 from orchestrator.pipelines.pipeline import Pipeline, PipelineRequest
+from orchestrator.pipelines.running import PipelineResult
+from orchestrator.pipelines.turns import KeptTurns
 from orchestrator.sessions.approvals import ApprovalStore, Item, Origin
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
@@ -149,3 +152,66 @@ async def test_a_step_that_was_broken_off_asks_no_turn_and_makes_no_call_again(
     assert kinds(again).count("call_replayed") == 1
     assert kinds(again).count("model_asked") == 1
     assert "decision" not in kinds(again)
+
+
+def error_of(result: PipelineResult) -> str:
+    ended = result.agents["clerk"]
+    assert isinstance(ended, AgentResult)
+    return "" if ended.error is None else ended.error.code
+
+
+def kept_turns(checkpoint: Checkpoint) -> KeptTurns:
+    return KeptTurns(
+        checkpoint,
+        step="clerk",
+        attempt=1,
+        model="openai:loopback-1",
+        kept=checkpoint.turns("clerk", 1),
+    )
+
+
+async def test_turns_behind_an_answer_that_is_another_one_are_said_no_more(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.create(tmp_path / "checkpoint.sqlite", {})
+    first = kept_turns(checkpoint)
+    for said in (b"1", b"2", b"3"):
+        await first.keep(said)
+
+    again = kept_turns(checkpoint)
+    assert again.take() == b"1"
+    again.part()
+    assert (again.waiting, again.take()) == (False, None)
+    await again.keep(b"other")
+
+    assert [row.said for row in checkpoint.turns("clerk", 1)] == [b"1", b"other"]
+    checkpoint.close()
+
+
+async def test_a_model_that_says_half_a_character_ends_its_step_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path)
+    checkpoint = Checkpoint.create(tmp_path / "checkpoint.sqlite", {})
+    with OpenAiLike(stream({"content": "a \ud83d b"})) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with anyio.fail_after(30):
+            result = await run_of(tmp_path, checkpoint, MemoryAudit()).to_the_end(unheard)
+    checkpoint.close()
+
+    assert error_of(result) == "E-MODEL-ANSWER"
+
+
+async def test_a_kept_turn_that_cannot_be_read_ends_its_step_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path)
+    checkpoint = Checkpoint.create(tmp_path / "checkpoint.sqlite", {})
+    await checkpoint.begin("clerk", 1)
+    await checkpoint.turn_ended("clerk", 1, 1, "openai:loopback-1", b"[]")
+    with OpenAiLike() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with anyio.fail_after(30):
+            result = await run_of(tmp_path, checkpoint, MemoryAudit()).to_the_end(unheard)
+        assert server.seen == []
+    checkpoint.close()
+
+    assert error_of(result) == "E-MODEL-KEPT"
