@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
+from math import inf
 from typing import Final, TypeAlias
 
 from policies.evaluation.ready import Maybe
@@ -135,7 +136,7 @@ class Verdict:
             if certain is not None:
                 spoken.append(certain)
             if spoken:
-                return spoken[0] if len(spoken) == 1 else _joined(spoken)
+                return _joined(spoken)
         return NO_PERMIT
 
     def _tried(self) -> frozenset[Effect]:
@@ -219,12 +220,13 @@ def _stage(speaking: Iterable[Maybe], effect: Effect | None) -> _Stage:
 
 
 def _joined(decisions: Sequence[Decision]) -> Decision:
-    if len(decisions) == 1:
-        return decisions[0]
+    first, *others = decisions
+    if not others:
+        return first
     reasons = [reason for decision in decisions for reason in decision.reasons]
     reasons.sort(key=_position)
     duties = [decision.duties for decision in decisions]
-    effect = decisions[0].effect
+    effect = first.effect
     # permits are alternatives: one that bounds less is one permit more, never one less
     kept = _widest(duties) if effect is Effect.PERMIT and reasons else _merged(sum(duties, ()))
     return Decision(effect=effect, reasons=tuple(reasons), duties=kept)
@@ -254,7 +256,7 @@ def _widest(alternatives: Sequence[tuple[Duty, ...]]) -> tuple[Duty, ...]:
     if not all(alternatives):
         return ()
     by_key = [{_key(duty): duty for duty in duties} for duties in alternatives]
-    shared = set(by_key[0]).intersection(*by_key[1:])
+    shared = set[object].intersection(*map(set[object], by_key))
     found = [max((known[key] for known in by_key), key=_amount) for key in shared]
     return tuple(sorted(found, key=repr))
 
@@ -280,4 +282,4 @@ def _amount(duty: Duty) -> float:
         case MaxChildren():
             return duty.children
         case _:
-            return 0
+            return inf

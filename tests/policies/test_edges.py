@@ -204,6 +204,32 @@ def test_of_what_bounds_the_same_the_least_counts_and_the_rest_stays():
     assert both.decide(request()).duties == outer.bounded_by(inner).decide(request()).duties
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_bound_that_one_of_two_permits_lacks_is_none(order: tuple[int, int]):
+    permits = (
+        'permit "a" delegate on a/t max depth 2 max children 3',
+        'permit "b" delegate on a/t max depth 4',
+    )
+    rules = loaded(" ".join(permits[at] for at in order))
+
+    assert rules.decide(request(action=Operation.DELEGATE)).duties == (MaxDepth(4),)
+
+
+def test_the_rules_about_something_are_those_of_its_name_and_its_kind():
+    rules = loaded(
+        'permit "p" call on a/t* tool permit "q" call on a/t*1 prompt forbid "f" call on a/*u'
+    )
+    about = rules.rules_about(Operation.CALL, Resource("a", "tool", "t1"))
+
+    assert [rule.id for rule in about] == ["p"]
+
+
+def test_a_rule_whose_two_targets_are_about_the_same_speaks_once():
+    rules = loaded('forbid "f" call on a/t, a/*')
+
+    assert [reason.rule for reason in rules.decide(request()).reasons] == ["f"]
+
+
 def test_what_is_shown_of_a_set_is_what_was_written():
     rules = loaded('permit "p" call on a/t', v="secret")
     verdict = rules.verdict(Principal(role="r"), Operation.CALL, Resource("a", "tool", "t"))
