@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,11 @@ from orchestrator.cli.standing import Given, model_of, standing_options, tell
 from orchestrator.core.errors import ConfigError, RemitError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from orchestrator.agents.events import AgentEvent
     from orchestrator.agents.results import AgentResult
+    from orchestrator.sessions.speech import Speech
     from orchestrator.sessions.standing import Standing, StandingRequest
     from orchestrator.surfaces.progress import Progress, ProgressStyle
     from orchestrator.surfaces.reply import Missing, Reply, Unanswered
@@ -55,7 +59,7 @@ def ask(
 ) -> None:
     """Ask one question. Without QUESTION, or with `-`, it is read from stdin.
 
-    The answer goes to stdout, all else to stderr. Where a rule asks a person and nobody is at a
+    The answer goes to stdout, all else to stderr; on a terminal it is shown as it arrives. Where a rule asks a person and nobody is at a
     terminal, the call is refused and the command ends with 4; it never waits.
     """
     import anyio
@@ -72,7 +76,7 @@ def ask(
     request = replace(given.request(), budget=budget)
     with exported_telemetry() as telemetry:
         request = replace(request, telemetry=telemetry)
-        reply = anyio.run(_ask, text, request, quiet or as_json, inbox)
+        reply = anyio.run(_ask, text, request, _Shown(quiet=quiet, as_json=as_json), inbox)
     if as_json:
         print_json(reply_object(reply))
     else:
@@ -98,13 +102,28 @@ def _question(words: str | None) -> str:
     return text
 
 
-async def _ask(text: str, request: StandingRequest, quiet: bool, inbox: bool) -> Reply:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What is shown while it works."""
+
+    quiet: bool
+    as_json: bool
+
+    @property
+    def streams(self) -> bool:
+        """True if the answer is written as it arrives: a person reads it, and no program."""
+        return not self.as_json and sys.stdout.isatty()
+
+
+async def _ask(text: str, request: StandingRequest, shown: _Shown, inbox: bool) -> Reply:
     """Open the session, ask, close it. What keeps the session from standing is a reply too."""
     import os
+    from functools import partial
 
     from orchestrator.core.outcomes import RunStatus
     from orchestrator.sessions.approvals import PendingApprovalError
     from orchestrator.sessions.ports import SystemClock
+    from orchestrator.sessions.speech import Speech
     from orchestrator.sessions.standing import open_standing
     from orchestrator.sessions.state import StatePaths, keep_shown
     from orchestrator.surfaces.consent import TerminalApprover
@@ -113,17 +132,18 @@ async def _ask(text: str, request: StandingRequest, quiet: bool, inbox: bool) ->
     from orchestrator.surfaces.reply import Reply
 
     paths = StatePaths.from_environment(os.environ)
-    style = style_for(sys.stderr, quiet=quiet, environ=os.environ)
+    style = style_for(sys.stderr, quiet=shown.quiet or shown.as_json, environ=os.environ)
     with open_progress(sys.stderr, style, now=SystemClock.now, steps=()) as progress:
+        speech = Speech(partial(click.echo, nl=False), claim=progress.paused)
+        heard = _Heard(progress, speech if shown.streams else None)
         person = TerminalApprover(
             answers=sys.stdin,
             questions=sys.stderr,
-            pause=progress.paused,
+            pause=heard.paused,
             now=SystemClock.now,
             keep=lambda shown: keep_shown(paths.shown, shown),
             open_url=browser_opener(),
         )
-        heard = _Heard(progress)
         try:
             async with open_standing(
                 request,
@@ -140,22 +160,36 @@ async def _ask(text: str, request: StandingRequest, quiet: bool, inbox: bool) ->
                 return await _answer(standing, text, heard, progress, style)
         except PendingApprovalError as error:
             return Reply(status=RunStatus.PENDING_APPROVAL, error=error)
+        finally:
+            speech.end_turn()
 
 
 class _Heard:
-    """What agents do, for the progress, and what nobody could be asked about."""
+    """What agents do, for the terminal, and what nobody could be asked about."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, speech: Speech | None) -> None:
         self._progress = progress
+        self.speech = speech
         self.unanswered: list[Unanswered | Missing] = []
 
     def hear(self, event: AgentEvent) -> None:
         from orchestrator.surfaces.reply import UNANSWERED_MAX, unanswered
 
         self._progress.emit(event)
+        if self.speech is not None:
+            self.speech.hear(event)
         asked = unanswered(event)
         if asked is not None and len(self.unanswered) < UNANSWERED_MAX:
             self.unanswered.append(asked)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Leave the terminal to a question."""
+        with (
+            self._progress.paused(),
+            nullcontext() if self.speech is None else self.speech.paused(),
+        ):
+            yield
 
 
 async def _answer(
@@ -170,7 +204,7 @@ async def _answer(
             tell(standing.notices)
     agent = standing.session.assistant(model=model, budget=standing.settings.budget)
     result: AgentResult = await agent.run(text)
-    return Reply(
+    reply = Reply(
         status=reply_status(result, heard.unanswered),
         result=result,
         unanswered=tuple(heard.unanswered),
@@ -178,13 +212,14 @@ async def _answer(
         run=standing.run,
         audit=str(standing.audit),
     )
+    return replace(reply, told=heard.speech is not None and heard.speech.told(reply.text))
 
 
 def _show(reply: Reply) -> None:
     """Print the answer, and on stderr why there is none or it is not whole."""
     from orchestrator.cli.failures import failure_of
 
-    if reply.text:
+    if reply.text and not reply.told:
         print_text(reply.text)
     error: RemitError | None = reply.error
     if error is None and reply.result is not None:

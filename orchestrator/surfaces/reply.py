@@ -88,6 +88,7 @@ class Reply:
     """How one question ended.
 
     `result` is None where no agent has started. `notices` are what was left out of the session.
+    `told` is True if the text was shown already, while it was written.
     """
 
     status: RunStatus
@@ -97,6 +98,7 @@ class Reply:
     notices: Sequence[Notice] = ()
     run: str = ""
     audit: str = ""
+    told: bool = False
 
     @property
     def text(self) -> str:

@@ -115,10 +115,13 @@ class _Lines:
     def pause(self) -> None:
         self._pauses += 1
 
-    def resume(self) -> None:
+    def resumes(self) -> bool:
+        """Take one pause back; True if it was the last."""
         self._pauses -= 1
-        if self._pauses:
-            return
+        return not self._pauses
+
+    def let_go(self) -> None:
+        """Write what was held."""
         if self._dropped:
             self._write(f"lines left out: {self._dropped}; the audit log has every call")
             self._dropped = 0
@@ -146,7 +149,8 @@ class _Plain:
         try:
             yield
         finally:
-            self._lines.resume()
+            if self._lines.resumes():
+                self._lines.let_go()
 
     def _write(self, line: str) -> None:
         try:
@@ -208,8 +212,9 @@ class _LiveTree:
         try:
             yield
         finally:
-            self.start()
-            self._lines.resume()
+            if self._lines.resumes():  # another question may stand, or text be written
+                self.start()
+                self._lines.let_go()
 
     def _print(self, line: str) -> None:
         from rich.text import Text

@@ -23,6 +23,7 @@ from orchestrator.agents.events import AgentEvent
 from orchestrator.core.display import safe_line, wrapped
 from orchestrator.core.errors import RemitError
 from orchestrator.sessions.persistent import PersistentSubagent
+from orchestrator.sessions.speech import Speech
 from orchestrator.sessions.standing import Standing
 from orchestrator.sessions.tasks import Task
 from orchestrator.surfaces.shell.acts import Acts, notice_lines
@@ -82,6 +83,7 @@ class Shell:
         self._turn: anyio.CancelScope | None = None
         self._interrupts = 0
         self._held: list[str] = []
+        self._speech = Speech(_write, columns=_columns)
         self._one_ask = anyio.Lock()
         self._input: PromptSession[str] = PromptSession(
             history=PrivateHistory(parts.history),
@@ -94,8 +96,10 @@ class Shell:
         )
 
     def hear(self, event: AgentEvent) -> None:
-        """Show what an agent does, a line each. Must not raise."""
+        """Show what an agent does, a line each, and what the parent's own says. Must not raise."""
         self._acts.hear(event)
+        if self._turn is not None:
+            self._speech.hear(event)
         line = self._parts.line_of(event)
         if line is not None and not self._prompting:
             self._say(line)
@@ -179,13 +183,16 @@ class Shell:
     async def _tell(self, order: Callable[[], Awaitable[Order]]) -> None:
         """Have the parent's agent do what was said; its task ends with the turn, however that ends."""
         text, inputs = await order()
+        self._speech.begin()
         task = await self._parts.agent.start(text, inputs=inputs)
         try:
             result = await task.wait()
         finally:
+            self._speech.end_turn()
             if not task.is_over:
                 task.cancel()
-        for line in answer_text(result).split("\n"):
+        answer = answer_text(result)
+        for line in () if self._speech.told(answer) else answer.split("\n"):
             self._say(line)
 
     # --------------------------------------------------------------------------------- asks
@@ -210,7 +217,8 @@ class Shell:
                 return
             self._asking = True
             try:
-                await put(ask, self._parts.person)
+                with self._speech.paused():
+                    await put(ask, self._parts.person)
             finally:
                 self._asking = False
                 held, self._held = self._held, []
@@ -262,6 +270,7 @@ class Shell:
         if self._asking:
             self._held = [*self._held, line][-HELD_LINES_MAX:]
             return
+        self._speech.break_line()
         text = "".join(f"{piece}\n" for piece in wrapped(line, columns=_columns(), indent="  "))
         if self._prompting:
             run_in_terminal(lambda: _write(text))

@@ -50,6 +50,11 @@ class Child:
         self.type(line + "\r")
         return self.shows(*wanted)
 
+    def to_the_end(self) -> str:
+        """Wait for its end; return all that was shown on the way."""
+        self._spawned.expect(pexpect.EOF)
+        return str(self._spawned.before)
+
     def ended(self) -> int | None:
         """Wait for its end, and return its exit code."""
         self._spawned.expect(pexpect.EOF)
@@ -58,7 +63,7 @@ class Child:
 
 
 @contextmanager
-def on_terminal(*words: str) -> Generator[Child]:
+def on_terminal(*words: str, columns: int = COLUMNS) -> Generator[Child]:
     """Start `remit` with these words; whatever happens, it has ended after the block."""
     spawned = pexpect.spawn(
         sys.executable,
@@ -71,7 +76,7 @@ def on_terminal(*words: str) -> Generator[Child]:
             "TERM": "xterm",
             "PATH": "/nonexistent",  # no browser is there
         },
-        dimensions=(30, COLUMNS),
+        dimensions=(30, columns),
         encoding="utf-8",
         timeout=_SECONDS_MAX,
     )
