@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from orchestrator.audit.chain import BadReason, Head, Verification, verify
 from orchestrator.audit.log import CHECKPOINT_RECORDS, head_path, segment_path
@@ -27,6 +28,10 @@ __all__ = [
     "tail",
     "verify_file",
 ]
+
+_VALUE_CHARS: Final = 256
+"""Of one value on a line for a person; the line for a machine has all of it."""
+_BARE: Final = re.compile(r'[^\s"\\\[{][^\s"\\]*')
 
 
 def verify_file(path: Path, key: str = "", *, demanded: bool = False) -> Verification:
@@ -155,6 +160,11 @@ def _label(name: str) -> str:
 
 
 def _plain(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    shown = safe_line(text, reveal=True, chars_max=256)
-    return f'"{shown}"' if not shown or " " in shown else shown
+    """Return a value so that it can be told from what follows: a bare word, or JSON."""
+    if not isinstance(value, str):
+        text = json.dumps(value, separators=(",", ":"))
+        if safe_line(text, reveal=True, chars_max=_VALUE_CHARS) == text:
+            return text
+        value = text
+    shown = safe_line(value, reveal=True, chars_max=_VALUE_CHARS)
+    return shown if _BARE.fullmatch(shown) else json.dumps(shown, ensure_ascii=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import anyio
 
 from orchestrator.authority.approval import Approval
@@ -42,6 +44,9 @@ class Asking:
         scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
         flight = WaitFlight(stamp=stamp, scope=scope)
         answer: bool | None = None
+        # whoever looks at the run meanwhile sees what led here; what cannot be kept stops the send
+        with suppress(OSError):
+            self._ports.audit.flush()
         self._ledger.depart(flight)
         try:
             with scope, self._ports.telemetry.waiting():

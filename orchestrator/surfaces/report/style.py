@@ -49,6 +49,7 @@ svg .small{font-size:11px;fill:var(--soft)}
 .time .wait rect{fill:var(--waitbg);stroke:var(--wait)}
 .time .call rect{fill:var(--bar);stroke:none}
 .time .call.bad rect{fill:var(--bad);stroke:none}
+.time .call.open rect{fill:var(--waitbg);stroke:var(--wait);stroke-dasharray:3 2}
 .time .cross path{stroke:var(--bad);stroke-width:2;fill:none}
 .plan rect{fill:var(--card);stroke:var(--soft);stroke-width:1.5}
 .plan .edge{fill:none;stroke:var(--soft)}

@@ -26,6 +26,8 @@ _TICKS: Final = 5
 _LEAST: Final = 2.0
 _SHARED_FROM: Final = 3
 
+_OPEN: Final = {True: "not ended yet", False: "not ended"}
+"""What is told of a call without an end: its agent is at work still, or has ended before it."""
 _CLASSES: Final = {"ok": "ok", "input_required": "wait", "interrupted": "wait"}
 
 
@@ -143,8 +145,10 @@ def _marks(facts: Facts, rows: Mapping[str, int], scale: _Scale) -> list[str]:
             left, width = scale.span(
                 call.began, facts.seconds if call.ended is None else call.ended
             )
-            told = f"{safe_line(call.tool, reveal=True)}: {call.outcome or 'not ended'}"
-            kind = "call" if call.outcome == "ok" else "call bad"
+            agent = facts.agents.get(call.agent)
+            runs = call.ended is None and agent is not None and agent.ended is None
+            told = f"{safe_line(call.tool, reveal=True)}: {call.outcome or _OPEN[runs]}"
+            kind = "call" if call.outcome == "ok" else "call open" if runs else "call bad"
             rect = f'x="{left:.1f}" y="{_TOP + row * _ROW + 7}" width="{width:.1f}" height="6"'
             lines.append(f'<g class="{kind}"><title>{escape(told)}</title><rect {rect}/></g>')
     for item in facts.refusals:

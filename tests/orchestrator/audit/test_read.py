@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
 from orchestrator.audit.log import AuditLog, head_path
 from orchestrator.audit.read import (
@@ -27,9 +29,46 @@ def test_a_record_is_one_line_for_a_person() -> None:
     line = render(_record(agent="historian", bytes_sent=0, rule='"git read" (x:1)', empty=""))
 
     assert line == (
-        '2026-09-21T14:13:20.250Z #7 sent agent=historian bytes_sent=0 rule=""git read" (x:1)" '
-        'empty=""'
+        "2026-09-21T14:13:20.250Z #7 sent agent=historian bytes_sent=0 "
+        'rule="\\"git read\\" (x:1)" empty=""'
     )
+
+
+def _values(line: str) -> dict[str, object]:
+    """Read a line as somebody would who knows that a value is a bare word or JSON."""
+    rest = line.partition(" sent ")[2]
+    found: dict[str, object] = {}
+    while rest:
+        name, _, rest = rest.partition("=")
+        if rest[0] in '"[{':
+            value, end = json.JSONDecoder().raw_decode(rest)
+            found[name], rest = value, rest[end:]
+        else:
+            found[name], _, rest = rest.partition(" ")
+        rest = rest.removeprefix(" ")
+    return found
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(st.sampled_from(' ="\\[{}]ab:1'), max_size=8),
+            st.dictionaries(st.sampled_from("ab"), st.sampled_from(['x" y=1', "z"])),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_no_value_of_a_line_passes_for_another_field(values: list[object]) -> None:
+    fields = {f"f{number}": value for number, value in enumerate(values)}
+
+    read = _values(render(_record(**fields)))
+
+    folded = {
+        name: re.sub(" +", " ", value) if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+    assert read == folded
 
 
 def test_a_line_for_a_person_has_nothing_that_a_terminal_obeys() -> None:

@@ -70,6 +70,23 @@ async def test_a_yes_is_on_record_before_the_decision_that_it_led_to() -> None:
         assert stage.audit.fields("decision")[0]["effect"] == "approved"
 
 
+async def test_what_led_to_a_question_is_kept_before_a_person_thinks() -> None:
+    async with asked(Person()) as (stage, _):
+        assert stage.audit.flushed == len(stage.audit.records) > 0
+
+
+async def test_a_person_is_asked_though_the_disk_is_full_and_nothing_is_sent() -> None:
+    person = Person()
+    async with staged(EVERYTHING_ASKED, person=person) as stage:
+        view = stage.agent().view
+        stage.audit.full = True
+        error = await refusal(view, "files/read")
+
+        assert person.asked
+        assert error.reason is DenyReason.NOT_RECORDED
+        assert nothing_sent(error)
+
+
 async def test_a_no_sends_nothing() -> None:
     async with staged(EVERYTHING_ASKED, person=Person(think=lambda _: False)) as stage:
         error = await refusal(stage.agent().view, "files/read")

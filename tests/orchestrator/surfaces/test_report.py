@@ -153,6 +153,18 @@ def test_items_of_a_map_share_rows_of_the_timeline():
     assert timeline(facts).count('text-anchor="end">') == 2  # one row, and the last tick
 
 
+def test_a_call_at_work_is_drawn_as_such_and_one_that_its_agent_left_behind_as_bad():
+    begun = records(("agent_started", 0, {"agent": "a", "model": "m"}))
+    at_work = [*begun, *call("c1", "a", "read", 1, None)]
+    left = [*at_work, *records(("agent_ended", 2, {"agent": "a", "status": "failed"}))]
+
+    running, over = timeline(facts_of(at_work)), timeline(facts_of(left))
+
+    assert '<g class="call open"><title>s/read: not ended yet</title>' in running
+    assert '<g class="call bad"><title>s/read: not ended</title>' in over
+    assert ".time .call.open rect" in REPORT_STYLE
+
+
 def test_a_timeline_has_no_more_rows_than_fit():
     facts = facts_of(
         records(
