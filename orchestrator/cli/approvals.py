@@ -57,7 +57,18 @@ def show(ask: int, run: str, as_json: bool) -> None:
     if as_json:
         print_json(told)
         return
-    for name in ("ask", "kind", "agent", "server", "tool", "rule", "definition", "age", "left"):
+    for name in (
+        "ask",
+        "kind",
+        "agent",
+        "server",
+        "tool",
+        "rule",
+        "definition",
+        "digest",
+        "age",
+        "left",
+    ):
         if told.get(name) not in (None, ""):
             print_text(f"{name:<11} {safe_line(str(told[name]), reveal=True)}")
     if "arguments" in told:
@@ -74,7 +85,10 @@ def show(ask: int, run: str, as_json: bool) -> None:
                 print_text(f"{name:<11} {whole_line(json.dumps(told[name], ensure_ascii=False))}")
         question = whole_text(str(told.get("question", "")))
         whose = "the server's" if "server" in told else "the agent's"
-        print_text(f"in {whose} own words (untrusted)\n{_indented(question)}")
+        words = f"in {whose} own words (untrusted)"
+        if told.get("kind") == "gate":
+            words = "its gate, and what it would be handed (untrusted)"
+        print_text(f"{words}\n{_indented(question)}")
 
 
 @approvals.command(short_help="Let a call be made.")
@@ -92,7 +106,7 @@ def show(ask: int, run: str, as_json: bool) -> None:
 @run_option
 @json_option
 def allow(ask: int, for_session: bool, permit: str, run: str, as_json: bool) -> None:
-    """Let a call be made: this one, or with --session the agent's calls of this tool by this rule.
+    """Let a call be made, or a step begin behind its gate: this one, or with --session the agent's calls of this tool by this rule.
 
     That ends with the agent, with the session, and when the policy or the definition changes. With
     --always exactly this call is let through from now on, by the permit of that name, which
@@ -127,7 +141,7 @@ def _name_of(rule: str) -> str:
 @run_option
 @json_option
 def deny(ask: int, run: str, as_json: bool) -> None:
-    """Say no to a call, or leave an agent's question without an answer."""
+    """Say no to a call or at a gate, or leave an agent's question without an answer."""
     _told(ask_session(run, "deny", act=True, ask=ask), as_json=as_json)
 
 
@@ -163,7 +177,8 @@ def _told(told: Mapping[str, object], *, as_json: bool) -> None:
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    asked = f"{row['server']} {row['kind']}" if "server" in row else "an answer"
+    words = "to begin" if row["kind"] == "gate" else "an answer"
+    asked = f"{row['server']} {row['kind']}" if "server" in row else words
     wants = f"{row['server']}/{row['tool']}" if "tool" in row else asked
     return (
         str(row["ask"]),

@@ -7,19 +7,22 @@ it would do.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
+
+import anyio
 
 from orchestrator.agents.model import Model
 from orchestrator.authority.snapshot import Row
 from orchestrator.broker import BuiltinTool
 from orchestrator.broker.builtins import list_capabilities
-from orchestrator.core.ids import RunId
+from orchestrator.core.ids import AgentId, RunId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.pipelines.checkpoint import Checkpoint
-from orchestrator.pipelines.gates import AskGate
+from orchestrator.pipelines.gates import AskGate, GateQuestion
 from orchestrator.pipelines.pipeline import Pipeline
 from orchestrator.pipelines.plan import Plan, make_plan
 from orchestrator.pipelines.running import PipelineResult, run_pipeline
@@ -61,7 +64,7 @@ class PipelineRun:
 
     `keep_pins` is False for a plan: what was only looked at is not pinned. With a `checkpoint` what
     has ended and what was answered is kept, and is not done again by a later run with `resume`.
-    `ask_gate` asks a person at a gate; None where nobody can be asked. `logins` are what servers that
+    `ask_gate` asks a person at a gate whose asks wait in no inbox; None where nobody can be asked. `logins` are what servers that
     want a login are reached with. `attach` opens what stands beside the session while agents work.
     """
 
@@ -180,13 +183,25 @@ class PipelineRun:
             checkpoint=self.checkpoint,
             fresh=self.resume.fresh,
             passes=self.resume.passes,
-            ask_gate=self.ask_gate,
+            ask_gate=partial(self._ask_gate, session),
         )
         with self.ports.telemetry.workflow(spec.name, self.run) as span:
             result = await run_pipeline(spec, steps.start, values)
             if result.status is not RunStatus.OK:
                 span.fail(result.status.value)
         return result
+
+    async def _ask_gate(self, session: ParentSession, gate: GateQuestion) -> bool | None:
+        """Ask where the asks of the step wait, else here; None where nobody has said anything."""
+        # whoever looks at the run meanwhile sees what led here
+        with suppress(OSError):
+            self.ports.audit.flush()
+        step = AgentId(gate.step)
+        if session.inbox.attends(step):
+            with anyio.move_on_after(self.limits.approval_seconds_max):
+                return await session.inbox.gate(step, "\n".join(gate.lines()), gate.digest)
+            return None
+        return None if self.ask_gate is None else await self.ask_gate(gate)
 
     async def _settle(self, items: Sequence[Item]) -> None:
         self.book = await settle(

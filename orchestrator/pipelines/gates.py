@@ -46,8 +46,8 @@ class GateQuestion:
         )
 
 
-AskGate = Callable[[GateQuestion], Awaitable[bool]]
-"""Shows a gate to a person, and returns True only for a yes."""
+AskGate = Callable[[GateQuestion], Awaitable[bool | None]]
+"""Shows a gate to a person, and returns True only for a yes; None where nobody has said anything."""
 
 
 class GateError(RemitError):

@@ -198,21 +198,24 @@ class Steps:
         gate = gate_of(agent, answers)
         if gate is None:
             return
-        by = "option" if f"{gate.step}@{gate.digest}" in self.passes else "person"
-        passed = by == "option"
-        if not passed and self.ask_gate is not None:
-            passed = await self.ask_gate(gate)
+        said: bool | None = None
+        by = "option" if f"{gate.step}@{gate.digest}" in self.passes else "nobody"
+        if by == "option":
+            said = True
+        elif self.ask_gate is not None:
+            said = await self.ask_gate(gate)
+            by = "nobody" if said is None else "person"
         self.audit.append(
             "gate",
             {
                 "step": gate.step,
                 "digest": gate.digest,
-                "passed": passed,
-                "by": by if passed or self.ask_gate is not None else "nobody",
+                "passed": said is True,
+                "by": by,
             },
         )
-        if not passed:
-            raise GateError(gate, asked=self.ask_gate is not None)
+        if said is not True:
+            raise GateError(gate, asked=said is not None)
 
 
 def _plain(values: Mapping[str, InputValue]) -> dict[str, object]:

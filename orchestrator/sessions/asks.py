@@ -55,6 +55,8 @@ class AskKind(Enum):
     """A server wants something of a person. `elicitation` says what: untrusted."""
     SAMPLING = "sampling"
     """A server wants a turn of the parent's model. `sampling` is all that would be sent: untrusted."""
+    GATE = "gate"
+    """May a step of a pipeline begin? `question` has all that it would be handed: untrusted."""
 
 
 class _Answer(Enum):
@@ -71,7 +73,9 @@ class Ask:
         agent: the path of the agent that asks, `scout/helper`; for what a server wants, that of the
             agent whose call it is, or empty where that cannot be told.
         request: the call that waits, for an approval.
-        question: what the agent wants to know, for a question. Untrusted.
+        question: what the agent wants to know, for a question; for a gate its own question, and all
+            that the step would be handed. Untrusted.
+        digest: SHA-256 of what a gate is about; a yes is for exactly that.
         elicitation: what a server wants to know, or have visited.
         sampling: what a server wants of a model.
     """
@@ -83,6 +87,7 @@ class Ask:
         *,
         request: ApprovalRequest | None = None,
         question: str = "",
+        digest: str = "",
         elicitation: Elicitation | None = None,
         sampling: SamplingWish | None = None,
         always: StandingYes = NEVER_ALWAYS,
@@ -91,6 +96,7 @@ class Ask:
         self.agent = agent
         self.request = request
         self.question = question
+        self.digest = digest
         self.elicitation = elicitation
         self.sampling = sampling
         self._filled: ElicitationAnswer = CANCEL
@@ -111,12 +117,20 @@ class Ask:
         return not self._settled.is_set()
 
     @property
+    def answered(self) -> bool:
+        """True if somebody has said yes or no; False while it is open, and where it was withdrawn."""
+        return self._answer is not None
+
+    @property
     def always_rule(self) -> str:
         """The permit that `allow_always` keeps, to be shown before; empty if there can be none."""
         return "" if self.request is None else self._always.rule_for(self.request)
 
     async def allow_once(self) -> None:
-        """Let exactly this be done. Raises ConfigError if it is over, or neither a call nor sampling."""
+        """Let exactly this be done: a call, a step behind its gate, or sampling.
+
+        Raises ConfigError if it is over, or something else.
+        """
         if self.kind is AskKind.SAMPLING and self.sampling is not None:
             self._text = self.sampling.prompt
             self._settle(_Answer.ONCE)
@@ -223,8 +237,14 @@ class Ask:
         return (_Answer.ONCE if self._once else self._answer).value
 
     def _approve(self, answer: _Answer) -> None:
-        if self.kind is not AskKind.APPROVAL:
-            raise ConfigError("a question is answered or denied", code="E-ASK-KIND")
+        once = self.kind is AskKind.GATE and answer is _Answer.ONCE
+        if self.kind is not AskKind.APPROVAL and not once:
+            raise ConfigError(
+                "a gate is passed once"
+                if self.kind is AskKind.GATE
+                else "a question is answered or denied",
+                code="E-ASK-KIND",
+            )
         self._settle(answer)
 
     def _settle(self, answer: _Answer) -> None:
@@ -373,6 +393,21 @@ class AskDesk:
         if not self._is_attended(agent):
             return None
         return await self._wait_for(Ask(AskKind.QUESTION, agent, question=text))
+
+    def attends(self, agent: AgentId) -> bool:
+        """True if asks of an agent wait here for somebody who looks at them."""
+        return self._is_attended(agent)
+
+    async def gate(self, step: AgentId, question: str, digest: str) -> bool | None:
+        """Return whether a step may begin, by the word of whoever looks at the asks.
+
+        None if nobody has said anything: nobody looks, or not any more.
+        """
+        if not self._is_attended(step):
+            return None
+        ask = Ask(AskKind.GATE, step, question=question, digest=digest)
+        answer = await self._wait_for(ask)
+        return answer is not None if ask.answered else None
 
     def can_ask(self, agent: AgentId) -> bool:
         """True if somebody can be asked what a server wants of this agent; empty is the session."""

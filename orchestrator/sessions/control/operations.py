@@ -207,8 +207,10 @@ class ControlDesk:
         span = _text(arguments, "span", "once")
         if span not in {"once", "session", "always"}:
             raise _bad("span is `once`, `session` or `always`")
-        if found.kind not in {AskKind.APPROVAL, AskKind.SAMPLING}:
+        if found.kind not in {AskKind.APPROVAL, AskKind.SAMPLING, AskKind.GATE}:
             raise ConfigError("a question is answered or denied", code="E-ASK-KIND")
+        if found.kind is AskKind.GATE and span != "once":
+            raise ConfigError("a gate is passed once", code="E-ASK-KIND")
         self._keep("allow", {**self._named(found), "span": span}, peer)
         match span:
             case "once":
@@ -308,8 +310,9 @@ class ControlDesk:
         number = self._numbers[ask][0]
         request, wanted = ask.request, ask.elicitation or ask.sampling
         if request is None:
-            server = {} if wanted is None else {"server": wanted.server}
-            return {"ask": number, "agent": ask.agent, **server}
+            more = {} if wanted is None else {"server": wanted.server}
+            more |= {"digest": ask.digest} if ask.digest else {}
+            return {"ask": number, "agent": ask.agent, **more}
         tool = {"server": request.ref.server, "tool": request.ref.name}
         return {"ask": number, "agent": ask.agent, "call": request.call, **tool}
 

@@ -114,6 +114,8 @@ class Asking:
                     await self._elicitation(ask)
                 case AskKind.SAMPLING:
                     await self._sampling(ask)
+                case AskKind.GATE:  # no pipeline runs in an editor
+                    await ask.deny()
                 case _:
                     assert_never(ask.kind)
             group.cancel_scope.cancel()

@@ -238,7 +238,7 @@ class Acts:
         if span == "always":
             kept = await self._person.choose_always(ask)
             return ["allowed, and kept: remit policy always list"] if kept else ["not kept"]
-        if ask.kind is AskKind.APPROVAL:
+        if ask.kind in (AskKind.APPROVAL, AskKind.GATE):
             await ask.allow_once()
             return ["allowed, once"]
         await put(ask, self._person)  # it takes more than a yes

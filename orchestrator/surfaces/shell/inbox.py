@@ -19,6 +19,7 @@ _WORDS: Final = {
     AskKind.QUESTION: "asks you",
     AskKind.ELICITATION: "a server wants something of you",
     AskKind.SAMPLING: "a server wants a turn of your model",
+    AskKind.GATE: "waits at its gate",
 }
 
 
@@ -116,7 +117,7 @@ async def _answered(ask: Ask, person: ShellPerson) -> None:
         text = await person.sample(ask.sampling)
         if ask.open:
             await (ask.deny() if text is None else ask.answer(text))
-    else:
+    elif ask.kind is AskKind.QUESTION:
         text = await person.answer(ask.agent, ask.question)
         if ask.open:
             await (ask.deny() if text is None else ask.answer(text))

@@ -172,7 +172,7 @@ async function addAnswers(box, row) {
   const content = all.arguments ? JSON.stringify(all.arguments, null, 2) : all.question ?? "";
   box.append(element("pre", { text: plain(content, Infinity) }));
   const ways = row.kind === "approval" ? [["Allow once", "once"], ["Allow for this agent", "session"], ["Deny", "deny"]]
-    : row.kind === "sampling" ? [["Allow once", "once"], ["Deny", "deny"]] : [["Deny", "deny"]];
+    : ["sampling", "gate"].includes(row.kind) ? [["Allow once", "once"], ["Deny", "deny"]] : [["Deny", "deny"]];
   const acts = element("div", { class: "acts" });
   for (const [label, how] of ways) {
     const button = element("button", { text: label, type: "button" });
