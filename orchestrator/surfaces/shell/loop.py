@@ -20,7 +20,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.output import ColorDepth
 
 from orchestrator.agents.events import AgentEvent
-from orchestrator.core.display import safe_line, wrapped
+from orchestrator.core.display import safe_line, safe_text, wrapped
 from orchestrator.core.errors import RemitError
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.speech import Speech
@@ -46,6 +46,7 @@ from orchestrator.surfaces.shell.turns import (
     handed_over,
     invoked_prompt,
 )
+from policies import PolicyError
 
 __all__ = ["ShellParts", "run_shell"]
 
@@ -173,6 +174,11 @@ class Shell:
             for label, text in (("why", error.why), ("fix", error.fix)):
                 if text:
                     self._say(f"  {label}: {safe_line(text, reveal=True)}")
+        except PolicyError as error:  # what it shows of the file is safe, line by line
+            head, *excerpt = str(error).split("\n")
+            self._say(safe_line(f"E-POLICY: {head}", reveal=True))
+            for line in excerpt:
+                self._say(safe_text(line, reveal=True))
         finally:
             self._turn = None
 

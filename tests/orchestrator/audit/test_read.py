@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from orchestrator.audit.log import AuditLog, head_path
 from orchestrator.audit.read import (
@@ -49,6 +49,7 @@ def _values(line: str) -> dict[str, object]:
     return found
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.one_of(

@@ -62,10 +62,10 @@ def project(home: Path) -> Path:
 
 
 @contextmanager
-def shell(*words: str, command: str = "shell") -> Generator[Child]:
+def shell(*words: str, command: str = "shell", columns: int = COLUMNS) -> Generator[Child]:
     digest = hashlib.sha256(Path("model.py").read_bytes()).hexdigest()
     model = ("--model", "recipe:model.py:talk", "--approve", f"model.py@{digest}")
-    with on_terminal(command, *words, *model) as child:
+    with on_terminal(command, *words, *model, columns=columns) as child:
         yield child
 
 
