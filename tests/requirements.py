@@ -105,23 +105,22 @@ PROVEN: Final = Proven()
 SPINE = Open("the spine")
 CLIENT = Open("the complete client")
 MODERN = Open("protocol 2026-07-28")
-HTTP = Open("HTTP transports")
 AUTH = Open("authorization")
 POLICY = Open("the policy language")
 LEDGER = Open("authority and audit")
-AGENTS = Open("subagents and pipelines")
 SURFACES = Open("surfaces")
+AGENTS = Open("subagents and pipelines")
 R = Requirement
 
 # One line each, so that a change of state is a change of one word.
 # fmt: off
 MANIFEST: Final = (
     Section("What remit promises", (
-        R("S-1", MUST, HTTP, "Servers over stdio, Streamable HTTP and legacy HTTP+SSE work for the shell, `ask`, ACP sessions and subagents alike."),
+        R("S-1", MUST, PROVEN, "Servers over stdio, Streamable HTTP and legacy HTTP+SSE work for the shell, `ask`, ACP sessions and subagents alike."),
         R("S-2", MUST, PROVEN, "The handshake opens at 2025-11-25 and settles on a version that the transport may speak; any other answer is a typed error and ends the connection."),
         R("S-3", MUST, PROVEN, "Streamable HTTP takes JSON and SSE replies, keeps the assigned session id, starts again on a 404, and retries once after a refresh that answers a 401."),
         R("S-4", MUST, PROVEN, "A legacy connection follows its own version's rules for initialization, sessions, notifications and elicitation."),
-        R("S-5", MUST, AGENTS, "Tools are searched, loaded, named by server, bounded both ways, followed by progress, cancellable, and authorized before the transport."),
+        R("S-5", MUST, Open("an agent's call asks its server for no progress; the client's own calls do"), "Tools are searched, loaded, named by server, bounded both ways, followed by progress, cancellable, and authorized before the transport."),
         R("S-6", MUST, PROVEN, "Resources: paged catalogues and templates, reads by URI, completion, every content type, links, annotations, metadata, icons, bounded caches."),
         R("S-7", MUST, PROVEN, "Prompts: paged discovery, exact server-qualified names without guessing, typed arguments, many messages and content types, completion."),
         R("S-8", MUST, PROVEN, "Completion of template and prompt arguments is bounded, cancellable and timed."),
@@ -135,7 +134,7 @@ MANIFEST: Final = (
         R("S-16", MUST, PROVEN, "A tool's failure stays a failure in API, audit, span and pipeline, while its content still reaches the model as untrusted."),
         R("S-17", MUST, PROVEN, "A model starts with the built-in tools; `capability_search` and `mcp_select_tool` load further schemas within a budget, and no other schema is in its request."),
         R("S-18", MUST, PROVEN, "Model-facing names are `mcp_<server>_<tool>`, unique by a fixed rule, at most 64 safe characters, and never a built-in's."),
-        R("S-19", MUST, AGENTS, "Instructions, descriptions, search results and schemas are bounded before they take room in a context."),
+        R("S-19", MUST, PROVEN, "Instructions, descriptions, search results and schemas are bounded before they take room in a context."),
         R("S-20", MUST, PROVEN, "Profile and approved project servers combine and the profile wins; an ACP client's entries win over project ones and inherit no profile; unapproved ones stay disconnected."),
         R("S-21", MUST, PROVEN, "Each subagent, one-off or persistent, gets a frozen view of its parent's capabilities, filtered by policy."),
         R("S-22", MUST, PROVEN, "An agent without an admitted view has no MCP: empty lists, every call refused with a reason of its own, no byte sent, never the parent's view."),
@@ -144,11 +143,11 @@ MANIFEST: Final = (
         R("S-25", MUST, PROVEN, "A resource enters a model's context only by an explicit read, and no text can grant a permission."),
         R("S-26", MUST, PROVEN, "Built-in tools and the parent's own agent take the same road as every call: one decision, one gate, one audit."),
         R("S-27", MUST, PROVEN, "Authority is checked again immediately before the transport, so that stale authority reaches no server."),
-        R("S-28", MUST, SURFACES, "No health output of any command shows a credential, a secret, a raw response, stderr text or a server's URL."),
+        R("S-28", MUST, PROVEN, "No health output of any command shows a credential, a secret, a raw response, stderr text or a server's URL."),
         R("S-29", MUST, PROVEN, "A JSON-RPC frame is at most 8 MiB, in either direction."),
         R("S-30", MUST, PROVEN, "A stdio server that ignores the end of its input gets SIGTERM and then SIGKILL."),
-        R("S-31", MUST, SURFACES, "The suites drive configuration, framing, all transports, OAuth, ACP and subagents against in-process servers."),
-        R("S-40", MUST, Open('sessions are never merged; `isolate = "agent"` is refused with a reason, for want of a session per agent'), "One client and one session per server; nothing of one server, session or conversation reaches another; a stateful server can have one process per agent."),
+        R("S-31", MUST, PROVEN, "The suites drive configuration, framing, all transports, OAuth, ACP and subagents against in-process servers."),
+        R("S-40", MUST, Open('sessions are never merged; `isolate = "agent"` is refused with a reason; what a session per agent takes is in decisions/isolation-per-agent.md'), "One client and one session per server; nothing of one server, session or conversation reaches another; a stateful server can have one process per agent."),
         R("S-41", MUST, PROVEN, "The model controls tools, the application resources, the user prompts; a model gets the other two only where a rule permits it."),
         R("S-42", MUST, PROVEN, "Only negotiated capabilities are used; an undeclared notification is ignored; a version mismatch ends at initialize."),
         R("S-43", MUST, PROVEN, "Sampling is shown for approval, may be edited or refused, runs on the host's model and account, and leaks no key or provider."),

@@ -184,7 +184,7 @@ def refuse_isolation(entry: ServerEntry) -> None:
             f"server {entry.name!r} asks for a process of its own for each agent, "
             "which this version cannot give",
             code="E-SERVER-ISOLATE",
-            fix='remove "isolate", or keep the server to one agent',
+            fix='remove "isolate", or write one entry for each agent, under labels of their own',
             where=entry.where,
         )
 

@@ -46,6 +46,7 @@ async def in_client(
 # ------------------------------------------------------------------------------------ connecting
 
 
+@pytest.mark.requirement("S-31")
 async def test_a_client_knows_what_the_handshake_told_and_calls_tools() -> None:
     server = echo_server()
     with anyio.fail_after(5):
@@ -119,6 +120,7 @@ async def test_a_server_of_an_unsupported_version_is_closed() -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
+@pytest.mark.requirement("S-31")
 async def test_tools_are_listed_and_called_at_every_version(version: str) -> None:
     server = ScriptedServer(version=version)
     server.add_tool("echo", lambda arguments: str(arguments["text"]))

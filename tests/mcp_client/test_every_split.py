@@ -236,6 +236,7 @@ def test_the_recorded_streams_say_what_they_should() -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.requirement("S-31")
 def test_a_stream_cut_in_two_anywhere_plays_the_same(name: str) -> None:
     stream, play = RECORDED[name]
     expected = play([stream])

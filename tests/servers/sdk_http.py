@@ -1,4 +1,4 @@
-"""The official SDK's own server over HTTP. Argument: json, events or sse. Writes its port first.
+"""The official SDK's own server over HTTP: json, events or sse. Writes its port first. Or over stdio.
 
 It ends when its input does.
 """
@@ -46,6 +46,9 @@ def one() -> str:
 
 def main() -> None:
     match sys.argv[1]:
+        case "stdio":
+            server.run()
+            return
         case "sse":
             app = server.sse_app()
         case mode:

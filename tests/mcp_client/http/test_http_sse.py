@@ -56,6 +56,7 @@ class SseServer:
         ("?s=1", "/v1/sse?s=1"),
     ],
 )
+@pytest.mark.requirement("S-31")
 async def test_messages_go_where_the_first_event_says_and_answers_come_in_the_stream(
     endpoint: str, path: str
 ) -> None:

@@ -159,6 +159,7 @@ def test_tools_past_the_bound_are_left_out_and_it_is_said() -> None:
     assert "more than 2" in listing.quarantined[0].reason
 
 
+@pytest.mark.requirement("S-19")
 def test_a_long_description_is_cut_but_its_digest_is_of_all_of_it() -> None:
     first, second = (
         only(list_server(GIT, [tool(description="d" * 20 + end)], limits=SMALL)) for end in "xy"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from orchestrator.catalog.toolbox import SCHEMA_BUDGET_BYTES_MAX, Toolbox, schema_bytes
 from orchestrator.core.calls import ToolSpec
 
@@ -36,6 +38,7 @@ def test_what_was_loaded_longest_ago_makes_room():
     assert names(toolbox) == ["a", "c"]
 
 
+@pytest.mark.requirement("S-19")
 def test_one_byte_more_than_there_is_room_for_is_not_loaded():
     assert schema_bytes(tool("a", 20)) == 20
     toolbox = Toolbox([], bytes_max=20)
@@ -52,6 +55,7 @@ def test_the_most_wanted_of_one_load_are_loaded_first():
     assert [spec.model_name for spec in shown] == ["a", "b"]
 
 
+@pytest.mark.requirement("S-19")
 def test_the_usual_room_is_bounded():
     many = [tool(f"t{number}", 1024) for number in range(200)]
     toolbox = Toolbox([])

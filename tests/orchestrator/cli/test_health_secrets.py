@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -12,9 +14,12 @@ import pytest
 
 from orchestrator.cli import main
 from orchestrator.cli.demo import files_server
+from orchestrator.cli.serving import records
+from orchestrator.sessions.state import StatePaths
 from tests.orchestrator.agents.stage import recipe
 from tests.orchestrator.broker.stage import scripted
 from tests.orchestrator.sessions.controlled import RUN, controlled
+from tests.orchestrator.surfaces.acp.stage import Message, make_home, running
 from tests.orchestrator.surfaces.test_serve import browser
 
 pytestmark = pytest.mark.subprocess
@@ -52,12 +57,20 @@ def main(task):
     yield Call("files", "read", {{"path": "a"}})
     raise ValueError({ANSWER!r})
 """
+SAYS: Final = """
+def main(task):
+    yield []
+    return "said"
+"""
 POLICY: Final = """
 policy p v1 {
   permit "some" call on files/{leak,breaks}
   ask "each" call on files/read
 }
 """
+TALKING: Final = '"talks": {'
+SEEN: Final = TALKING + '"description_trust": "first-use", '
+"""Its tools count as seen, so that a session goes on to its end."""
 NAMES: Final = ("talks", "dies", "refuses", "remote")
 COMMANDS: Final = (
     ["mcp", "list"],
@@ -154,3 +167,54 @@ async def test_nothing_that_watches_a_session_shows_what_was_planted(
         live.stage.watch.leave(told)
         assert "AgentNoted" in str(events)
         assert shown(str(events)) == []
+
+
+@pytest.mark.requirement("S-28")
+def test_a_question_over_them_shows_nothing_of_it_and_neither_does_the_page_of_its_record(
+    planted: Path, capsys: pytest.CaptureFixture[str]
+):
+    Path(".git").mkdir()
+    Path("model.py").write_text(SAYS)
+    digest = sha256(SAYS.encode()).hexdigest()
+    words = ["--model", "recipe:model.py:main", "--approve", f"model.py@{digest}"]
+    profile = planted / "config" / "mcp.json"
+    profile.write_text(profile.read_text().replace(TALKING, SEEN, 1))
+    for more in ([], ["--json"]):
+        capsys.readouterr()
+        main(["ask", "what?", *words, *more])
+        captured = capsys.readouterr()
+        assert "refuses" in captured.out + captured.err
+        assert shown(captured.out + captured.err) == []
+    (run, *_) = sorted(path.name for path in (planted / "state" / "runs").iterdir())
+
+    async def look() -> list[str]:
+        async with browser(StatePaths.from_environment(os.environ), on_record=records()) as page:
+            parts = ("", f"/{run}/audit", f"/{run}/timeline", f"/{run}/plan")
+            return [(await page.get(f"/api/runs{part}")).text for part in parts]
+
+    pages = anyio.run(look)
+    assert "server_lost" in pages[1]
+    assert shown("".join(pages)) == []
+
+
+@pytest.mark.requirement("S-28")
+async def test_an_editor_is_told_of_its_servers_without_what_was_planted(tmp_path: Path):
+    home = make_home(tmp_path)
+    env = [{"name": "TOKEN", "value": ENVIRONMENT}]
+    local = {"command": sys.executable, "env": env}
+    servers: list[Message] = [
+        {"name": "dies", **local, "args": ["-I", "-c", DIES, ARGUMENT]},
+        {"name": "refuses", **local, "args": ["-I", "-c", REFUSES, ARGUMENT]},
+        {
+            "name": "remote",
+            "type": "http",
+            "url": f"http://127.0.0.1:9/{ADDRESS}",
+            "headers": [{"name": "Authorization", "value": f"Bearer {HEADER}"}],
+        },
+    ]
+    async with running(home) as editor:
+        await editor.prompt(await editor.open(home, *servers), "hi")
+
+    told = json.dumps(editor.messages)
+    assert all(f"{name} is failed" in told for name in ("dies", "refuses", "remote"))
+    assert shown(told) == []

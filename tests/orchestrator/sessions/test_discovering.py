@@ -12,6 +12,7 @@ import pytest
 from orchestrator.agents.model import AgentTask, CallResult, RequestGate, ToolSpec, Turn
 from orchestrator.core.calls import Call
 from orchestrator.core.errors import DenyReason
+from orchestrator.sessions.discovering import RESULTS_MAX, SUMMARY_CHARS_MAX
 from orchestrator.sessions.skills import SKILL_BYTES_MAX, SKILLS_MAX, Skill, SkillShelf
 from tests.orchestrator.agents.stage import answers, asks
 from tests.orchestrator.broker.stage import Stage, policy_of, scripted, staged
@@ -163,6 +164,20 @@ def test_skills_and_their_texts_are_bounded():
 
     assert len(list(SkillShelf(many))) == SKILLS_MAX
     assert long.text().endswith("[cut]")
+
+
+@pytest.mark.requirement("S-19")
+async def test_a_search_finds_no_more_than_its_bound_and_tells_no_more_of_each():
+    server = scripted()
+    for number in range(RESULTS_MAX + 1):
+        server.add_tool(f"verbose{number}", lambda _: "", description="verbose " * 1_000)
+    everything = 'policy p v1 { permit "all" call on any server/* }'
+    async with staged(everything, servers=[server], own_tools=True) as stage:
+        model = await shown_to(stage, search("verbose", count=RESULTS_MAX + 1))
+
+    found = json.loads(told(model, 1))["found"]
+    assert len(found) == RESULTS_MAX
+    assert {len(hit["about"]) for hit in found} == {SUMMARY_CHARS_MAX}
 
 
 async def test_queries_that_are_none_are_refused():

@@ -65,6 +65,7 @@ async def test_a_session_that_opens_asks_nobody_though_somebody_is_here() -> Non
 
 
 @pytest.mark.requirement("A-1", "S-1")
+@pytest.mark.requirement("S-31")
 async def test_after_a_login_the_server_is_connected_and_calls_carry_its_token() -> None:
     browser = Browser()
     with oauth_world() as world:

@@ -74,6 +74,7 @@ def test_a_server_by_url_is_reached_as_its_entry_says(
     assert (found.state, spec.kind, spec.url, spec.name) == (EntryState.READY, kind, URL, "far")
 
 
+@pytest.mark.requirement("S-31")
 def test_its_address_and_headers_are_expanded_and_its_digest_is_over_what_the_file_has() -> None:
     entry = {"url": "https://${HOST}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
 
@@ -212,6 +213,7 @@ def test_a_person_is_shown_where_it_connects_and_what_is_sent() -> None:
 
 
 @pytest.mark.requirement("S-1")
+@pytest.mark.requirement("S-31")
 async def test_a_session_calls_a_tool_of_a_server_by_url() -> None:
     audit = MemoryAudit()
     async with serve_http(Mcp()) as server:

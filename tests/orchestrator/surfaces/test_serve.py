@@ -43,8 +43,12 @@ def kept() -> Records:
     )
 
 
-def browser(paths: StatePaths, *, allow_approve: bool = False) -> httpx.AsyncClient:
-    app = Door(site(paths, kept(), allow_approve=allow_approve), port=8123, token=TOKEN)
+def browser(
+    paths: StatePaths, *, allow_approve: bool = False, on_record: Records | None = None
+) -> httpx.AsyncClient:
+    app = Door(
+        site(paths, on_record or kept(), allow_approve=allow_approve), port=8123, token=TOKEN
+    )
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HERE, headers=SHOWS)
 
 

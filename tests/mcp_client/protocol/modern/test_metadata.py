@@ -201,6 +201,7 @@ def test_a_description_that_is_none_is_refused(changes: dict[str, object]) -> No
         read_discover(discovered(**changes), LIMITS, BOUNDS)
 
 
+@pytest.mark.requirement("S-19")
 def test_instructions_over_their_bound_are_cut() -> None:
     found = read_discover(discovered(instructions="x" * 20_000), LIMITS, BOUNDS)
 

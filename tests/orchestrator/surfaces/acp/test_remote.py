@@ -39,6 +39,7 @@ async def log_in(home: Home, world: OAuthWorld) -> None:
 
 
 @pytest.mark.requirement("S-1")
+@pytest.mark.requirement("S-31")
 async def test_a_server_at_an_address_is_used_with_the_login_there_is(home: Home):
     with oauth_world() as world:
         await log_in(home, world)
