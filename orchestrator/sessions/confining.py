@@ -24,16 +24,29 @@ _SHARED: Final = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")  # n
 """Where other programs' files and sockets are."""
 
 
-@cache
-def bubblewrap(path: str) -> str:
-    """Return the bubblewrap of a search path that works here; empty if there is none. Blocks once.
+class _NoneHereError(Exception):
+    """There is no bubblewrap, or it did not work this time."""
 
-    A search path that names no whole folder is not followed: what stands where we are is not ours.
+
+def bubblewrap(path: str) -> str:
+    """Return the bubblewrap of a search path that works here; empty if there is none. Blocks.
+
+    One that works is tried once. That there was none is not remembered: a machine that was busy for a
+    moment would have every later server run without its sandbox. A search path that names no whole
+    folder is not followed: what stands where we are is not ours.
     """
+    try:
+        return _working(path)
+    except _NoneHereError:
+        return ""
+
+
+@cache
+def _working(path: str) -> str:
     whole = os.pathsep.join(each for each in path.split(os.pathsep) if each.startswith("/"))
     found = shutil.which("bwrap", path=whole)
     if found is None:
-        return ""
+        raise _NoneHereError
     probe = (found, *BASE, "--proc", "/proc", "--dev", "/dev", "--", "/bin/true")
     try:
         done = subprocess.run(  # noqa: S603  # of the person's own search path
@@ -44,8 +57,10 @@ def bubblewrap(path: str) -> str:
             check=False,
         )
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return found if done.returncode == 0 else ""
+        raise _NoneHereError from None
+    if done.returncode != 0:
+        raise _NoneHereError
+    return found
 
 
 def confined(entry: ServerEntry, path: str | None = None) -> ServerEntry:

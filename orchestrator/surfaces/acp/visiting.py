@@ -14,6 +14,7 @@ import anyio
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
 from mcp_client.auth.settings import AuthorizationStep
 from orchestrator.core.display import safe_line
+from orchestrator.core.groups import ungrouped
 from orchestrator.surfaces.acp.editor import Editor
 from orchestrator.surfaces.acp.errors import RequestError
 from orchestrator.surfaces.acp.prompting import Turn
@@ -50,6 +51,18 @@ class EditorStep:
 
         Raises AuthorizationFailedError if the person does not agree, or the turn ends before.
         """
+        try:
+            with ungrouped():
+                back = await self._came_back(url)
+        finally:
+            self.loopback.close()
+        if not back:
+            raise AuthorizationFailedError(AuthFault.DENIED)
+        self.editor.notify("elicitation/complete", {"elicitationId": self.visit_id})
+        return back
+
+    async def _came_back(self, url: str) -> str:
+        """Return the address that the browser came back to; empty if it is not waited for any more."""
         back = ""
         async with anyio.create_task_group() as group:
 
@@ -65,10 +78,6 @@ class EditorStep:
             group.start_soon(turn_over)
             back = await self.loopback.visit(url)
             group.cancel_scope.cancel()
-        self.loopback.close()
-        if not back:
-            raise AuthorizationFailedError(AuthFault.DENIED)
-        self.editor.notify("elicitation/complete", {"elicitationId": self.visit_id})
         return back
 
     async def _agreed(self, url: str) -> bool:

@@ -187,6 +187,16 @@ def test_a_bubblewrap_that_may_make_no_namespaces_is_none(tmp_path: Path) -> Non
     assert bubblewrap(str(tmp_path)) == ""
 
 
+def test_that_there_was_no_bubblewrap_once_is_not_remembered(tmp_path: Path) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    assert bubblewrap(str(tmp_path)) == ""
+
+    program.write_text("#!/bin/sh\nexit 0\n")
+    assert bubblewrap(str(tmp_path)) == str(program)
+
+
 def test_a_search_path_that_leads_to_where_we_are_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
