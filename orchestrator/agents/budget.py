@@ -164,7 +164,17 @@ class Meter:
     (`give_back`). So all of them together never have more than the first one had.
     """
 
-    __slots__ = ("_price", "_started", "budget", "bytes", "calls", "tokens", "turns", "usd")
+    __slots__ = (
+        "_lent",
+        "_price",
+        "_started",
+        "budget",
+        "bytes",
+        "calls",
+        "tokens",
+        "turns",
+        "usd",
+    )
 
     def __init__(self, budget: Budget, *, started: float, price: Price | None = None) -> None:
         self.budget = budget
@@ -175,6 +185,7 @@ class Meter:
         self.bytes = 0
         self._started = started
         self._price = price
+        self._lent: tuple[Callable[[], None], ...] = ()
 
     def begin(self, *, started: float, price: Price | None) -> None:
         """Let the time of the budget begin now, and count money by this price."""
@@ -228,6 +239,16 @@ class Meter:
         self.tokens += child.tokens - (given.tokens or 0)
         self.usd += child.usd - (given.usd or 0.0)
         self.bytes += child.bytes - (given.bytes or 0)
+
+    def lend(self, give_back: Callable[[], None]) -> None:
+        """Note what returns a child's budget, for `settle`: it does so once, whoever calls it."""
+        self._lent = (*self._lent, give_back)
+
+    def settle(self) -> None:
+        """Have all children's budgets returned: who has spent of this one has ended, and they with it."""
+        for give_back in self._lent:
+            give_back()
+        self._lent = ()
 
     def remaining(self, now: float) -> Budget:
         """Return what is left, with None where nothing bounds it."""

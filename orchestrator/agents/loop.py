@@ -205,6 +205,7 @@ class _Run:
                 if end.error is not None:
                     span.fail(end.error.code)
         finally:
+            self.meter.settle()
             result = self._result(end)
             self.audit.append("agent_ended", _record(result))
             message = result.error.message if result.error is not None else ""

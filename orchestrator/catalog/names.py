@@ -26,13 +26,16 @@ BUILTIN_NAMES: Final = frozenset(
     {
         "ask_parent",
         "capability_search",
+        "close_subagent",
         "get_prompt",
         "mcp_select_tool",
         "message",
+        "message_subagent",
         "read_resource",
         "read_result",
         "spawn",
         "spawn_subagent",
+        "subagent_result",
     }
 )
 """Names of the built-in tools. A server called `select` with a tool `tool` cannot have one."""

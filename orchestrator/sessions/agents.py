@@ -298,10 +298,18 @@ class OneOffSubagent(Subagent):
 
     _started: bool = field(default=False, init=False)
 
-    async def run(self, prompt: str, inputs: Mapping[str, object] | None = None) -> AgentResult:
+    async def run(
+        self,
+        prompt: str,
+        inputs: Mapping[str, object] | None = None,
+        *,
+        mail: Mailbox | None = None,
+        history: tuple[Earlier, ...] = (),
+    ) -> AgentResult:
         """Work until there is an answer, and return what became of it. Then its authority ends.
 
-        `inputs` are handed over as untrusted. An agent that is cancelled, or whose parent ends,
+        `inputs` are handed over as untrusted; what comes into `mail` is read before the next turn;
+        `history` is told to its model as its own earlier words. An agent that is cancelled, or whose parent ends,
         returns a result with status CANCELLED and the true cause.
 
         Raises:
@@ -310,7 +318,9 @@ class OneOffSubagent(Subagent):
         self._start_once()
         order = TaskOrder(prompt=prompt, inputs=inputs or {}, shape=any_answer)
         try:
-            return await self.work(order, meter=self.meter, mail=Mailbox())
+            return await self.work(
+                order, meter=self.meter, mail=Mailbox() if mail is None else mail, history=history
+            )
         finally:
             self._over()
 

@@ -254,6 +254,9 @@ class Household:
         # an agent of the program has what the program says; one that agents make shares with them
         given = purse.set_aside(wanted.or_else(DEFAULT_BUDGET) if parent is None else wanted, now)
         meter = Meter(given, started=now)
+        give_back = _GivingBack(purse, given, meter)
+        if parent is not None:
+            purse.lend(give_back)
         return _Parts(
             plan=AgentPlan(
                 id=agent,
@@ -267,7 +270,7 @@ class Household:
             cell=cell,
             home=self._home,
             meter=meter,
-            give_back=_GivingBack(purse, given, meter),
+            give_back=give_back,
             lineage=(*above, Ancestor(table.principal, grant, table.policy)),
             standing=Standing(parent.standing if parent is not None else None, wish.labels),
         )
@@ -296,6 +299,7 @@ class _GivingBack:
     def __call__(self) -> None:
         if not self._done:
             self._done = True
+            self._meter.settle()
             self._purse.give_back(self._given, self._meter)
 
 

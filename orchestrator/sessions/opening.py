@@ -43,7 +43,6 @@ from orchestrator.sessions.configuration import ServersSource, load_servers
 from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.credentials import login_ports
 from orchestrator.sessions.defined import (
-    NO_DEFINITIONS,
     Definitions,
     FoundFile,
     find_files,
@@ -78,8 +77,6 @@ class ParentSession(parent.ParentSession):
         definitions: agents and skills of the profile and of the project. A project's are there only
             if they are approved; the others are in `definitions.pending`.
     """
-
-    definitions: Definitions = NO_DEFINITIONS
 
     def defined(
         self, name: str, *, model: Model | str | None = None, budget: Budget | None = None

@@ -31,6 +31,7 @@ from orchestrator.core.ids import AgentId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.agents import OneOffSubagent, Subagent
 from orchestrator.sessions.asks import AskDesk, AskStream
+from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions
 from orchestrator.sessions.discovering import Discovery, Hit
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
@@ -63,8 +64,11 @@ __all__ = ["PARENT", "ParentSession", "Reload"]
 class ParentSession:
     """One session. Use `async with`; when the block ends, everything it started has ended.
 
-    `builtin_names` are the tools of `remit` that its policy can permit.
+    `builtin_names` are the tools of `remit` that its policy can permit, `definitions` what its agents
+    may make agents of.
     """
+
+    definitions: Definitions = NO_DEFINITIONS
 
     def __init__(
         self,
@@ -344,7 +348,9 @@ class ParentSession:
     def _own_tools(self) -> Iterator[BuiltinTool]:
         """Tools of the agents' own. Each call of one is decided like any other."""
         yield from self._discovery.tools()
-        yield from agent_tools(lambda: self._household, self._desk, self._limits)
+        yield from agent_tools(
+            lambda: self._household, self._desk, self._limits, lambda: self.definitions
+        )
         yield from READING_TOOLS
 
     @property
