@@ -8,6 +8,7 @@ from typing import Final
 
 from orchestrator.agents.budget import Budget, Resource
 from orchestrator.authority.snapshot import Row
+from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.display import safe_line
 from orchestrator.pipelines.spec import AgentSpec, PipelineSpec
 from policies import Effect, Operation
@@ -67,7 +68,7 @@ class Plan:
                 lines.append(
                     "  at most " + ", ".join(f"{value:g} {name}" for name, value in spent.items())
                 )
-            lines += _table(agent.rows)
+            lines += _table([row for row in agent.rows if _is_told(row)])
         return tuple(lines)
 
 
@@ -112,6 +113,11 @@ def _table(rows: Sequence[Row]) -> list[str]:
         f"  {name:<{name_width}}  {verdict:<{verdict_width}}  {reason}".rstrip()
         for name, verdict, reason in cells
     ]
+
+
+def _is_told(row: Row) -> bool:
+    """Whether a person is shown a row: of remit's own tools only what is usable, or what a rule denies."""
+    return row.ref.server != BUILTIN_SERVER or row.visible or bool(row.granted and row.rule)
 
 
 def _named(row: Row) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from orchestrator.authority.snapshot import Row
 from orchestrator.core.calls import CallMethod
-from orchestrator.core.capability import CapabilityKind, CapabilityRef
+from orchestrator.core.capability import BUILTIN_SERVER, CapabilityKind, CapabilityRef
 from orchestrator.core.ids import ServerName
 from orchestrator.pipelines.plan import Plan, make_plan
 from orchestrator.pipelines.spec import AgentSpec, PipelineSpec
@@ -65,6 +65,25 @@ def test_a_person_sees_each_tool_its_verdict_and_the_rule(load: Load) -> None:
         "writer (role writer, no model, after reader)",
         "  no tools",
     )
+
+
+def test_of_the_tools_of_remit_itself_only_those_are_shown_that_mean_something(load: Load) -> None:
+    def own(name: str, *effects: Effect, rule: str = "", granted: bool = True) -> Row:
+        ref = CapabilityRef(BUILTIN_SERVER, CapabilityKind.TOOL, name, "d" * 64)
+        return Row(ref=ref, effects=frozenset(effects), rule=rule, granted=granted)
+
+    shown = make_plan(
+        load(TEXT),
+        lambda agent: [
+            own("spawn_subagent", Effect.PERMIT),
+            own("ask_parent"),
+            own("read_result", Effect.PERMIT, granted=False),
+            own("get_prompt", Effect.FORBID, rule='"no" (p.policy:1)'),
+        ],
+    )
+    named = [line.split()[0] for line in shown.lines() if line.startswith("  remit/")]
+
+    assert named == ["remit/spawn_subagent", "remit/get_prompt"] * 2
 
 
 def test_what_is_no_call_of_a_tool_says_what_it_is(load: Load) -> None:
