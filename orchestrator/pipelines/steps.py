@@ -113,19 +113,8 @@ class Steps:
         calls: Sequence[CallRow],
         turns: Sequence[TurnRow],
     ) -> AgentResult:
-        step = self._step(agent)
-        checkpoint = self.checkpoint
-
-        model = self.models[step]
-        said: KeptTurns | None = None
-        if checkpoint is not None and model.provider != RECIPE_PROVIDER:
-            said = KeptTurns(
-                checkpoint,
-                step=agent.name,
-                attempt=attempt,
-                model=f"{model.provider}:{model.name}",
-                kept=turns,
-            )
+        step, checkpoint = self._step(agent), self.checkpoint
+        said = self._said(agent, attempt, turns)
         parts = {} if said is None else {"parted": said.part}
 
         def journal(view: AgentView) -> View:
@@ -146,7 +135,7 @@ class Steps:
 
         subagent = self.session.subagent(
             agent.name,
-            model=model,
+            model=self.models[step],
             role=agent.role,
             grant=agent.authority,
             budget=agent.budget,
@@ -169,6 +158,19 @@ class Steps:
             return await subagent.run(prompt, {**_plain(self.values), **answers})
         finally:
             self._carry(agent, subagent.standing.labels)
+
+    def _said(self, agent: AgentSpec, attempt: int, turns: Sequence[TurnRow]) -> KeptTurns | None:
+        """Return where a language model's turns are kept, those of a broken-off attempt in it."""
+        model = self.models[self._step(agent)]
+        if self.checkpoint is None or model.provider == RECIPE_PROVIDER:
+            return None
+        return KeptTurns(
+            self.checkpoint,
+            step=agent.name,
+            attempt=attempt,
+            model=f"{model.provider}:{model.name}",
+            kept=turns,
+        )
 
     def _carry(self, agent: AgentSpec, labels: frozenset[Label]) -> None:
         """Remember what clings to the answer of a step, the items of a map together."""

@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 READ_ONLY: Final = "read-only"
+"""The word for a file system in which nothing can be written."""
 SANDBOX_PATHS_MAX: Final = 64
 """Places that one sandbox opens; a person reads each before approving a project's entry."""
 
