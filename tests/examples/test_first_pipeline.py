@@ -102,7 +102,7 @@ def test_the_plan_names_the_rule_behind_each_tool(example: Path, approved: tuple
     ended = remit(example, "run", PIPELINE, "--dry-run", *approved)
 
     assert ended.code == 0
-    assert 'orders/get_order         permitted    by "look" (shop.policy:7)' in ended.out
+    assert 'orders/get_order    permitted    by "look" (shop.policy:7)' in ended.out
 
 
 def test_a_changed_recipe_is_not_run(example: Path, approved: tuple[str, ...]):

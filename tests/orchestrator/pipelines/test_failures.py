@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
-from orchestrator.core.capability import CapabilityRef
-from orchestrator.core.ids import AgentId, CallId, RunId
+from orchestrator.core.ids import RunId
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.surfaces.summary import RunSummary, summary_object
 from tests.orchestrator.pipelines.test_execution import PIPELINE, POLICY, Stage
+from tests.orchestrator.telemetry.conftest import Recorded
 
 pytestmark = pytest.mark.subprocess
 RECIPES = """\
@@ -30,44 +28,6 @@ def writer(task):
 """
 
 
-@dataclass
-class Spans:
-    """A telemetry that keeps what spans of tools were said to have failed with."""
-
-    failed: list[str] = field(default_factory=list[str])
-
-    @contextmanager
-    def workflow(self, name: str, run: str) -> Generator[Spans]:
-        yield Spans()
-
-    @contextmanager
-    def agent(self, agent: AgentId, model: str) -> Generator[Spans]:
-        yield Spans()
-
-    @contextmanager
-    def tool(self, ref: CapabilityRef, agent: AgentId, call: CallId) -> Generator[Spans]:
-        yield self
-
-    @contextmanager
-    def chat(self, model: str, provider: str) -> Generator[Spans]:
-        yield Spans()
-
-    def request_started(
-        self, server: str, request_id: int, method: str, target: str, call: CallId | None
-    ) -> None:
-        """Keep nothing."""
-
-    def request_ended(self, server: str, request_id: int, error_type: str) -> None:
-        """Keep nothing."""
-
-    def set(self, name: str, value: str | float) -> None:
-        """Keep nothing."""
-
-    def fail(self, error_type: str) -> None:
-        """Keep what went wrong."""
-        self.failed.append(error_type)
-
-
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -79,8 +39,8 @@ async def test_a_tools_failure_is_one_in_api_audit_span_and_pipeline_and_is_read
     stage.write("pipeline.toml", PIPELINE.replace("list_files", "read_file"))
     stage.write("p.policy", POLICY.replace("list_files", "read_file"))
     stage.write("recipes.py", RECIPES)
-    run, spans = stage.run(), Spans()
-    run.ports = replace(run.ports, telemetry=spans)
+    run, recorded = stage.run(), Recorded()
+    run.ports = replace(run.ports, telemetry=recorded.telemetry())
 
     with anyio.fail_after(15):
         result = await run.to_the_end(stage.sessions.append)
@@ -94,4 +54,6 @@ async def test_a_tools_failure_is_one_in_api_audit_span_and_pipeline_and_is_read
     assert result.answers()["writer"]["trust"] == "untrusted_external"  # type: ignore[index]
     assert told["agents"][0]["failed"] == 1  # type: ignore[index]
     assert [record.fields["outcome"] for record in stage.audit.of_kind("call_ended")] == ["failed"]
-    assert spans.failed == ["tool_error"]
+    span = recorded.spans["execute_tool read_file"]
+    assert span.attributes is not None
+    assert span.attributes["error.type"] == "tool_error"

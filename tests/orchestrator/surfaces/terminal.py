@@ -31,15 +31,28 @@ class Terminal:
         """Press keys."""
         os.write(self._keyboard, text.encode())
 
-    def wait_for(self, wanted: str, *, times: int = 1) -> str:
-        """Wait until `wanted` has been shown so many times; return all that was shown."""
+    def wait_for(self, wanted: str, *, times: int = 1, after: int = 0) -> str:
+        """Wait until `wanted` has been shown so many times; return all that was shown.
+
+        `after` leaves out of account what had been shown by then: so many bytes; and then the screen
+        has to end with a question, since what is typed before it is put is dropped.
+        """
+
+        def is_shown() -> bool:
+            ends = not after or self._seen.endswith((b": ", b"] "))
+            return ends and self._seen[after:].count(wanted.encode()) >= times
+
         with self._changed:
-            shown = self._changed.wait_for(
-                lambda: self._seen.count(wanted.encode()) >= times, _SECONDS_MAX
-            )
+            shown = self._changed.wait_for(is_shown, _SECONDS_MAX)
             text = self._seen.decode(errors="replace")
         assert shown, f"{wanted!r} is not in {text!r}"
         return text
+
+    @property
+    def shown_bytes(self) -> int:
+        """How much has been shown by now."""
+        with self._changed:
+            return len(self._seen)
 
     def close(self) -> str:
         """Close the program's end; return all that was ever shown."""

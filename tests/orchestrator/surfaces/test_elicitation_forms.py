@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -79,15 +80,18 @@ async def answering(
         open_url=None if opened is None else opened.append,
     )
     found: list[T] = []
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
 
             async def run() -> None:
                 found.append(await ask(person))
 
             group.start_soon(run)
+            typed = 0
             for prompt, line in steps:
-                await anyio.to_thread.run_sync(lambda prompt=prompt: terminal.wait_for(prompt))
+                # what was typed before a question was put is no answer to it, and is dropped
+                await anyio.to_thread.run_sync(partial(terminal.wait_for, prompt, after=typed))
+                typed = terminal.shown_bytes
                 terminal.type(line)
     return found[0]
 
