@@ -63,7 +63,7 @@ def checked(updates: Sequence[Update]) -> list[Update]:
 
 
 def view() -> TurnView:
-    return TurnView("1", LIMITS, Path("/work"))
+    return TurnView("1", LIMITS, Path("/project"))
 
 
 def statuses(updates: Sequence[Update]) -> list[tuple[object, object]]:
@@ -163,19 +163,19 @@ def shown(update: Update) -> str:
 
 
 def test_a_call_shows_its_arguments_and_the_files_of_the_folder_that_they_name():
-    inside, outside = "/work/a/../b.txt", "/work/../etc/passwd"
+    inside, outside = "/project/a/../b.txt", "/project/../etc/passwd"
     call = replace(started(OWN, 1), arguments={"path": inside, "other": [outside], "n": 1})
     (update,) = seen(view(), call)
 
     assert update["rawInput"] == {"path": inside, "other": [outside], "n": 1}
-    assert update["locations"] == [{"path": "/work/b.txt"}]
+    assert update["locations"] == [{"path": "/project/b.txt"}]
 
 
 def test_of_too_many_files_an_editor_follows_the_first_ones():
-    call = replace(started(OWN, 1), arguments={"paths": ["/work/1", "/work/2", "/work/3"]})
+    call = replace(started(OWN, 1), arguments={"paths": ["/project/1", "/project/2", "/project/3"]})
     (update,) = seen(view(), call)
 
-    assert update["locations"] == [{"path": "/work/1"}, {"path": "/work/2"}]
+    assert update["locations"] == [{"path": "/project/1"}, {"path": "/project/2"}]
 
 
 def test_arguments_one_longer_than_is_shown_are_cut():
