@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import CoroutineType
 from typing import Any, Final, cast
 
 import anyio
 
-from orchestrator.agents.events import AgentEvent, CallEnded, CallStarted
+from orchestrator.agents.events import CallEnded, CallStarted, EventListener
 from orchestrator.agents.model import Call, CallResult
 from orchestrator.agents.results import outcome_of
 from orchestrator.agents.view import View
@@ -58,7 +58,7 @@ class Caller:
         *,
         clock: Clock,
         audit: AuditSink,
-        emit: Callable[[AgentEvent], None],
+        emit: EventListener | None,
         parallel_max: int,
     ) -> None:
         self.calls = 0
@@ -122,18 +122,10 @@ class Caller:
         return result
 
     async def _make_one(self, call: Call) -> tuple[CallResult]:
-        server, tool = _shown(call)
         self._begun += 1
         number = self._begun
-        self._emit(
-            CallStarted(
-                agent=self._view.agent,
-                server=server,
-                tool=tool,
-                number=number,
-                arguments=call.arguments,
-            )
-        )
+        if self._emit is not None:
+            self._tell_start(call, number, self._emit)
         started = self._clock.now()
         result: CallResult | None = None
         try:
@@ -141,7 +133,7 @@ class Caller:
         except (AuthorityError, CallFailedError) as error:
             result = CallResult(call=call, error=error)
         finally:
-            ended = result or CallResult(call=call, error=_interrupted(server))
+            ended = result or CallResult(call=call, error=_interrupted(call))
             self._count(ended, max(0.0, self._clock.now() - started), number)
         return (ended,)
 
@@ -151,17 +143,41 @@ class Caller:
         self.denied += outcome is CallOutcome.DENIED
         self.refused += outcome is CallOutcome.REFUSED
         self.failed += outcome in (CallOutcome.FAILED, CallOutcome.LOST)
-        error, content = result.error, result.content
+        content = result.content
         if content is not None:
             self.bytes += sum(map(_size, content.blocks))
             if len(self.sources) < SOURCES_MAX:
                 self.sources[f"{content.origin.server}/{content.origin.name}"] = None
+        if self._emit is not None:
+            self._tell_end(result, outcome, seconds, number, self._emit)
+
+    def _tell_start(self, call: Call, number: int, emit: EventListener) -> None:
+        server, tool = _shown(call)
+        emit(
+            CallStarted(
+                agent=self._view.agent,
+                server=server,
+                tool=tool,
+                number=number,
+                arguments=call.arguments,
+            )
+        )
+
+    def _tell_end(
+        self,
+        result: CallResult,
+        outcome: CallOutcome,
+        seconds: float,
+        number: int,
+        emit: EventListener,
+    ) -> None:
+        error, content = result.error, result.content
         refusal = error if isinstance(error, AuthorityError) else None
         delivery = Delivery.ANSWERED
         if isinstance(error, AuthorityError | CallFailedError):
             delivery = error.delivery
         server, tool = _shown(result.call)
-        self._emit(
+        emit(
             CallEnded(
                 agent=self._view.agent,
                 server=server,
@@ -191,8 +207,9 @@ def _size(block: Mapping[str, object]) -> int:
     return size
 
 
-def _interrupted(server: str) -> CallFailedError:
+def _interrupted(call: Call) -> CallFailedError:
     """What stands for a call that was cancelled under way: nobody knows what became of it."""
+    server, _ = _shown(call)
     return CallFailedError(
         "cancelled before it was answered",
         code="E-CALL-CANCELLED",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.core.content import UntrustedContent
@@ -18,6 +18,7 @@ __all__ = [
     "AgentStarted",
     "CallEnded",
     "CallStarted",
+    "EventListener",
     "InputMissing",
     "TurnEnded",
 ]
@@ -132,3 +133,6 @@ AgentEvent = (
     | AgentEnded
 )
 """Anything that a listener may be told."""
+
+EventListener = Callable[[AgentEvent], None]
+"""Is told what agents do, in the step in which it happens; must not block and must not raise."""

@@ -27,10 +27,10 @@ from orchestrator.agents.calling import Caller
 from orchestrator.agents.errors import ModelError
 from orchestrator.agents.events import (
     AgentEnded,
-    AgentEvent,
     AgentNoted,
     AgentSaid,
     AgentStarted,
+    EventListener,
     TurnEnded,
 )
 from orchestrator.agents.limits import AgentLimits
@@ -43,6 +43,7 @@ from orchestrator.agents.model import (
     Model,
     RequestGate,
     Turn,
+    unheard,
 )
 from orchestrator.agents.results import AgentResult, status_of
 from orchestrator.agents.structured import AnswerShape, UnfitAnswerError, any_answer
@@ -82,7 +83,7 @@ def run_agent(
     clock: Clock,
     telemetry: Telemetry,
     audit: AuditSink,
-    emit: Callable[[AgentEvent], None],
+    emit: EventListener | None,
     gate: RequestGate,
     limits: OrchestratorLimits = _LIMITS,
     bounds: AgentLimits = _BOUNDS,
@@ -99,7 +100,7 @@ def run_agent(
     before each). Where the budget has no room for a call, it is refused with `BUDGET_SPENT` and
     the model has one more turn to answer with what it has. What `budget` leaves open is taken
     from `DEFAULT_BUDGET`. An answer that does not fit `shape` goes back to the model a bounded
-    number of times. `meter` counts, where the agent is one of a tree. What pulls at `tether` ends
+    number of times. Without `emit` nobody is told of what it does. `meter` counts, where the agent is one of a tree. What pulls at `tether` ends
     the agent, with status CANCELLED and no error. A cancellation from outside is told (`AgentEnded`,
     audit) and goes on.
 
@@ -130,7 +131,8 @@ def run_agent(
         bounds=bounds,
         tether=tether,
     )
-    run.task = replace(task, mail=run.mail, returns=shape.schema, said=run.tell)
+    said = unheard if emit is None else run.tell
+    run.task = replace(task, mail=run.mail, returns=shape.schema, said=said)
     return run.to_its_end()
 
 
@@ -172,7 +174,7 @@ class _Run:
     clock: Clock
     audit: AuditSink
     telemetry: Telemetry
-    emit: Callable[[AgentEvent], None]
+    emit: EventListener | None
     gate: RequestGate
     bounds: AgentLimits
     tether: Tether
@@ -186,7 +188,8 @@ class _Run:
         """Tell that it begins, run it, tell how it ended."""
         agent = self.view.agent
         name = f"{self.model.provider}:{self.model.name}"
-        self.emit(AgentStarted(agent=agent, model=name))
+        if self.emit is not None:
+            self.emit(AgentStarted(agent=agent, model=name))
         self.audit.append("agent_started", {"agent": agent, "model": name})
         end = _INTERRUPTED
         try:
@@ -208,13 +211,18 @@ class _Run:
             self.meter.settle()
             result = self._result(end)
             self.audit.append("agent_ended", _record(result))
-            message = result.error.message if result.error is not None else ""
-            self.emit(
-                AgentEnded(
-                    agent=agent, status=result.status, seconds=result.seconds, message=message
-                )
-            )
+            self._tell_end(result)
         return result
+
+    def _tell_end(self, result: AgentResult) -> None:
+        if self.emit is None:
+            return
+        message = result.error.message if result.error is not None else ""
+        self.emit(
+            AgentEnded(
+                agent=result.agent, status=result.status, seconds=result.seconds, message=message
+            )
+        )
 
     def _timed_out(self, scope: anyio.CancelScope, until: float) -> bool:
         return scope.deadline == until and self.tether.lapsed() is None
@@ -252,7 +260,8 @@ class _Run:
 
     def tell(self, text: str) -> None:
         """Tell what the model writes, as it arrives."""
-        self.emit(AgentSaid(agent=self.view.agent, text=text))
+        if self.emit is not None:
+            self.emit(AgentSaid(agent=self.view.agent, text=text))
 
     async def converse(self) -> _End:
         """Take turns until one of them, or what is spent, ends the agent."""
@@ -301,19 +310,10 @@ class _Run:
             turn = await conversation.next(results)
             count(turn)
         self.meter.add(turn.usage)
-        for note in turn.notes:
-            self.emit(AgentNoted(agent=self.view.agent, text=note))
         if turn.answer is not None:
             self.said = turn.answer
-        self.emit(
-            TurnEnded(
-                agent=self.view.agent,
-                number=self.meter.turns,
-                calls=len(turn.calls),
-                tokens=turn.usage.input_tokens + turn.usage.output_tokens,
-                usd=self.meter.usd,
-            )
-        )
+        if self.emit is not None:
+            self._tell_turn(turn, self.emit)
         if len(turn.calls) > self.bounds.calls_per_turn_max:
             raise ModelError(
                 f"the model asked for {len(turn.calls)} calls in one turn, "
@@ -322,6 +322,19 @@ class _Run:
                 provider=self.model.provider,
             )
         return turn
+
+    def _tell_turn(self, turn: Turn, emit: EventListener) -> None:
+        for note in turn.notes:
+            emit(AgentNoted(agent=self.view.agent, text=note))
+        emit(
+            TurnEnded(
+                agent=self.view.agent,
+                number=self.meter.turns,
+                calls=len(turn.calls),
+                tokens=turn.usage.input_tokens + turn.usage.output_tokens,
+                usd=self.meter.usd,
+            )
+        )
 
     def _record_request(self) -> None:
         """Put on record that the agent's context goes to a provider, before its first byte does."""

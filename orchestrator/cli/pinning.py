@@ -52,7 +52,7 @@ async def approve_definitions(entry: ServerEntry, project: Path, flags: Sequence
             approver=NobodyToAsk(),
             audit=MemoryAudit(),
             telemetry=NO_TELEMETRY,
-            emit=lambda _: None,
+            emit=None,
             digest_arguments=lambda _: "",  # no call is made
         ),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from orchestrator.agents.events import AgentEvent
+from orchestrator.agents.events import EventListener
 from orchestrator.audit.log import AuditLog
 from orchestrator.audit.signing import Signer
 from orchestrator.core.capability import BUILTIN_SERVER
@@ -109,7 +109,7 @@ def session_ports(
     log: AuditLog,
     digest: Callable[[bytes], str],
     approver: Approver | None,
-    on_event: Callable[[AgentEvent], None] | None,
+    on_event: EventListener | None,
     person: Person = NOBODY,
     modes: frozenset[ElicitationMode] = ALL_MODES,
     telemetry: TelemetryMaker = installed_telemetry,
@@ -123,7 +123,7 @@ def session_ports(
         modes=modes,
         audit=log,
         telemetry=telemetry(clock, run),
-        emit=on_event or _unheard,
+        emit=on_event,
         digest_arguments=digest,
     )
 
@@ -176,7 +176,3 @@ def check_offers(session: parent.ParentSession) -> None:
             else None
         )
     check_policy(session.policy, known, None)
-
-
-def _unheard(event: AgentEvent) -> None:
-    """Drop an event: nobody listens."""

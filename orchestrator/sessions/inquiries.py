@@ -143,16 +143,7 @@ class Inquiries:
             return DECLINE
         if not self._desk.can_ask(asked.agent):
             self._record(elicitation, "nobody")
-            self._ports.emit(
-                InputMissing(
-                    agent=asked.agent,
-                    server=server,
-                    mode=mode.value,
-                    message=message,
-                    schema=elicitation.schema,
-                    host=elicitation.host,
-                )
-            )
+            self._tell_missing(elicitation)
             return CANCEL
         answer = CANCEL
         with self._while_in_force(view):
@@ -179,6 +170,19 @@ class Inquiries:
                 "answer": answer,
             },
         )
+
+    def _tell_missing(self, elicitation: Elicitation) -> None:
+        if self._ports.emit is not None:
+            self._ports.emit(
+                InputMissing(
+                    agent=elicitation.agent,
+                    server=elicitation.server,
+                    mode=elicitation.mode.value,
+                    message=elicitation.message,
+                    schema=elicitation.schema,
+                    host=elicitation.host,
+                )
+            )
 
     # ----------------------------------------------------------------------------- sampling
 

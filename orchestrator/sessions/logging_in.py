@@ -106,7 +106,7 @@ def _session(
             approver=NobodyToAsk(),
             audit=MemoryAudit(),
             telemetry=NO_TELEMETRY,
-            emit=lambda event: None,
+            emit=None,
             digest_arguments=lambda arguments: "",
         ),
         limits=OrchestratorLimits(),

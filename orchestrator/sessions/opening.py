@@ -180,8 +180,9 @@ class ParentSession(parent.ParentSession):
         limits, own = limits or OrchestratorLimits(), paths.new_run(run)
         folder.mkdir(parents=True, exist_ok=True)
         with new_log(Path(audit or own.audit), paths, run, clock) as log:
-            watch = Watch(clock.now, on_event)
-            ports = session_ports(clock, run, log, digest, approver, watch.hear)
+            watch = Watch(clock.now, on_event) if control else None
+            heard = on_event if watch is None else watch.hear
+            ports = session_ports(clock, run, log, digest, approver, heard)
             session = cls(
                 records=records_of(paths, root, name),
                 own_tools=True,
@@ -196,9 +197,7 @@ class ParentSession(parent.ParentSession):
                 ports=ports,
             )
             session.definitions, pins = definitions, PinKeeper(paths.pins, limits=limits)
-            door = (
-                control_of(session, own.folder, watch, ports, limits) if control else nullcontext()
-            )
+            door = control_of(session, own.folder, watch, ports, limits) if watch else nullcontext()
             async with _connected(session, entries, pins=pins, asking=asking, log=log), door:
                 yield session
 

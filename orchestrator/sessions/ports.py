@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-from orchestrator.agents.events import AgentEvent
+from orchestrator.agents.events import EventListener
 from orchestrator.core.ids import IdSource
 from orchestrator.core.ports import ApprovalRequest, Approver, AuditSink, Clock, Telemetry
 from orchestrator.sessions.always import NEVER_ALWAYS, StandingYes
@@ -54,7 +54,7 @@ class NobodyToAsk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPorts:
-    """What one session works with. `emit` must not block and must not raise.
+    """What one session works with. `emit` must not block and must not raise; None where nobody listens.
 
     `digest_arguments` makes the keyed digest of argument bytes that the record holds. `person` is
     asked what servers want, beside the approver; `modes` are the ways in which servers may ask,
@@ -66,7 +66,7 @@ class SessionPorts:
     approver: Approver
     audit: AuditSink
     telemetry: Telemetry
-    emit: Callable[[AgentEvent], None]
+    emit: EventListener | None
     digest_arguments: Callable[[bytes], str]
     person: Person = NOBODY
     modes: frozenset[ElicitationMode] = ALL_MODES

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 import anyio
 
-from orchestrator.agents.event_objects import event_object
+from orchestrator.agents.event_objects import EventOutline
 from orchestrator.agents.events import (
     AgentEnded,
     AgentEvent,
@@ -36,8 +36,6 @@ LISTENER_EVENTS_MAX: Final = 2_000
 """Events that wait for one slow listener; then the oldest are dropped, and counted."""
 LINES_MAX: Final = 2_000
 """Agents that are remembered, twice those that can live; then the one that ended first is forgotten."""
-_QUOTING: Final = ("text", "message", "schema", "host")
-"""What of an event may hold another's words."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +135,7 @@ class Watch:
         self._lines: dict[AgentId, AgentLine] = {}
         self._over: dict[AgentId, None] = {}
         """Those of them that have ended, the one that ended first before the others."""
-        self._kept: deque[Mapping[str, object]] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._kept: deque[_Told] = deque(maxlen=EVENTS_KEPT_MAX)
         self._count = 0
         self._listeners: dict[Listener, None] = {}
         self._alone = anyio.Event()
@@ -157,24 +155,26 @@ class Watch:
             if line.ended is not None:
                 self._over[line.agent] = None
         if not isinstance(event, AgentSaid):  # a model's words, many times in a second
-            told = event_object(event)
-            for name in _QUOTING:
-                told.pop(name, None)
-            self.tell(told)
+            self._tell(EventOutline(event), now)
         if self._emit is not None:
             self._emit(event)
 
     def tell(self, event: Mapping[str, object]) -> None:
         """Tell all who listen; `seq` counts from 1, `at` is the session's own clock."""
+        self._tell(event, self._now())
+
+    def _tell(self, event: EventOutline | Mapping[str, object], now: float) -> None:
         self._count += 1
-        numbered = {"seq": self._count, "at": round(self._now(), 3), **event}
-        self._kept.append(numbered)
-        for listener in self._listeners:
-            listener.put(numbered)
+        told = _Told(self._count, now, event)
+        self._kept.append(told)
+        if self._listeners:
+            numbered = told.object()
+            for listener in self._listeners:
+                listener.put(numbered)
 
     def listen(self, since: int = 0) -> Listener:
         """Return one who hears all that is kept from behind `since`, and all that follows."""
-        earlier = (event for event in self._kept if _number(event) > since)
+        earlier = (told.object() for told in self._kept if told.seq > since)
         listener = Listener(earlier)
         self._listeners[listener] = None
         return listener
@@ -209,6 +209,16 @@ class Watch:
         del self._lines[gone]
 
 
-def _number(event: Mapping[str, object]) -> int:
-    number = event["seq"]
-    return number if isinstance(number, int) else 0
+class _Told:
+    """One event with its number. It is made an object for those who listen: mostly nobody does."""
+
+    __slots__ = ("_at", "_event", "seq")
+
+    def __init__(self, seq: int, at: float, event: EventOutline | Mapping[str, object]) -> None:
+        self.seq = seq
+        self._at = at
+        self._event = event
+
+    def object(self) -> Mapping[str, object]:
+        event = self._event.object() if isinstance(self._event, EventOutline) else self._event
+        return {"seq": self.seq, "at": round(self._at, 3), **event}

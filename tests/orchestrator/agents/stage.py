@@ -194,6 +194,7 @@ class Stage:
     telemetry: ListedTelemetry = field(default_factory=ListedTelemetry)
     events: list[AgentEvent] = field(default_factory=list[AgentEvent])
     gate: RequestGate = always
+    heard: bool = True
 
     async def run(
         self,
@@ -214,7 +215,7 @@ class Stage:
                 clock=self.clock,
                 telemetry=self.telemetry,
                 audit=self.audit,
-                emit=self.events.append,
+                emit=self.events.append if self.heard else None,
                 gate=self.gate,
                 limits=limits or OrchestratorLimits(),
                 bounds=bounds or AgentLimits(),

@@ -60,6 +60,20 @@ async def test_what_happens_is_told_in_its_order(stage: Stage) -> None:
     assert kinds == [AgentStarted, TurnEnded, CallStarted, CallEnded, TurnEnded, AgentEnded]
 
 
+async def test_an_agent_that_nobody_listens_to_works_as_any_other() -> None:
+    stage = Stage(heard=False)
+
+    result = await stage.run(ScriptedModel([asks(READ_A, READ_A), answers("done")]))
+
+    assert (result.status, result.answer, result.calls) == (RunStatus.OK, "done", 2)
+    assert [kind for kind, _ in stage.audit.records] == [
+        "agent_started",
+        "model_asked",
+        "model_asked",
+        "agent_ended",
+    ]
+
+
 async def test_the_record_has_the_beginning_and_the_end_of_an_agent(stage: Stage) -> None:
     await stage.run(ScriptedModel([asks(READ_A), answers("done")]))
 
