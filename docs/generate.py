@@ -170,6 +170,8 @@ def _shown(name: str, value: object) -> str:
             if value >= size and value % size == 0:
                 return f"{value // size:,} {unit}"
         return f"{value:,} bytes"
+    if "milliseconds" in lower:
+        return f"{value:,} ms"
     return f"{value:g} s" if "seconds" in lower else f"{value:,}"
 
 

@@ -73,3 +73,5 @@ class PolicyLimits:
     """Requests tried for one thing that is asked for: a tenth of a second."""
     analysis_milliseconds_max: int = 5_000
     """How long the solver looks for one request."""
+    analysis_work_max: int = 50_000_000
+    """Rules asked in one analysis, over all requests: a minute; what is left is "not proved"."""

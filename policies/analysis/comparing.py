@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
+from policies.analysis.patience import SOLVER_COST, Patience
 from policies.analysis.proving import Answer, search
 from policies.analysis.spaces import Side, Space, spaces
 from policies.evaluation import PolicySet
@@ -84,7 +85,8 @@ class Claim:
 
 def compare(old: PolicySet, new: PolicySet, *, limits: PolicyLimits | None = None) -> Claim:
     """Return what `new` allows that `old` did not: one request for each rule that newly allows."""
-    return _widened(Side(old), Side(new), limits or new.limits, first_only=False)
+    bounds = limits or new.limits
+    return _widened(Side(old), Side(new), bounds, Patience(bounds), first_only=False)
 
 
 def subset(
@@ -93,17 +95,28 @@ def subset(
     *,
     delegable: bool = False,
     limits: PolicyLimits | None = None,
+    patience: Patience | None = None,
 ) -> Claim:
     """Return whether `parent` allows all that `child` allows, and asks no more about it.
 
-    With `delegable`, whether the parent may hand on all that the child may do.
+    With `delegable`, whether the parent may hand on all that the child may do. `patience` is shared
+    by claims that are looked at together.
     """
-    return _widened(Side(parent, delegable), Side(child), limits or child.limits, first_only=True)
+    bounds = limits or child.limits
+    patience = patience or Patience(bounds)
+    return _widened(Side(parent, delegable), Side(child), bounds, patience, first_only=True)
 
 
-def breaks(policy_set: PolicySet, never: Never, *, limits: PolicyLimits | None = None) -> Claim:
+def breaks(
+    policy_set: PolicySet,
+    never: Never,
+    *,
+    limits: PolicyLimits | None = None,
+    patience: Patience | None = None,
+) -> Claim:
     """Return whether some request that `never` speaks of is permitted. To ask is not to permit."""
     bounds = limits or policy_set.limits
+    patience = patience or Patience(bounds)
     holds = None if never.condition is None else compile_condition(never.condition, bounds)
 
     def against(request: Request) -> Widening | None:
@@ -115,13 +128,18 @@ def breaks(policy_set: PolicySet, never: Never, *, limits: PolicyLimits | None =
         return Widening(request=request, new=decision) if permitted else None
 
     side = Side(policy_set)
-    concerned = (space for space in spaces((side,), bounds, (never,)) if all(space.rules))
-    return _searched(
-        concerned, against, lambda s: search(s, bounds, never), bounds, first_only=True
-    )
+    cut = spaces((side,), bounds, patience, (never,))
+    concerned = (space for space in cut if all(space.rules))
+
+    def prove(space: Space) -> Answer | None:
+        return search(space, bounds, never)
+
+    return _searched(concerned, against, prove, bounds, patience, first_only=True)
 
 
-def _widened(old: Side, new: Side, limits: PolicyLimits, *, first_only: bool) -> Claim:
+def _widened(
+    old: Side, new: Side, limits: PolicyLimits, patience: Patience, *, first_only: bool
+) -> Claim:
     def against(request: Request) -> Widening | None:
         now = new.policy_set.decide(request)
         if now.effect is Effect.FORBID:
@@ -141,10 +159,14 @@ def _widened(old: Side, new: Side, limits: PolicyLimits, *, first_only: bool) ->
     allowing = (RuleWord.PERMIT, RuleWord.ASK)
     concerned = (
         space
-        for space in spaces((old, new), limits)
+        for space in spaces((old, new), limits, patience)
         if any(isinstance(rule, Rule) and rule.word in allowing for rule in space.rules[1])
     )
-    return _searched(concerned, against, lambda s: search(s, limits), limits, first_only=first_only)
+
+    def prove(space: Space) -> Answer | None:
+        return search(space, limits)
+
+    return _searched(concerned, against, prove, limits, patience, first_only=first_only)
 
 
 def _searched(
@@ -152,6 +174,7 @@ def _searched(
     against: Callable[[Request], Widening | None],
     prove: Callable[[Space], Answer | None],
     limits: PolicyLimits,
+    patience: Patience,
     *,
     first_only: bool,
 ) -> Claim:
@@ -159,10 +182,12 @@ def _searched(
     left: dict[str, None] = {}
     for space in concerned:
         whole = space.size <= limits.analysis_requests_max
-        requests = islice(space.requests(), limits.analysis_requests_max)
+        asked = sum(map(len, space.rules))
+        requests = patience.of(islice(space.requests(), limits.analysis_requests_max), asked)
         witness = next((seen for each in requests if (seen := against(each)) is not None), None)
-        if witness is None and not (whole and space.complete):
-            answer = prove(space)
+        if witness is None and not (whole and space.complete and not patience.over):
+            patience.take(SOLVER_COST)
+            answer = None if patience.over else prove(space)
             if answer is not None and answer.request is not None:
                 witness = against(answer.request)
             if witness is None and not (answer is not None and answer.none and space.complete):
@@ -171,6 +196,8 @@ def _searched(
             found.setdefault(_rules_of(witness), witness)
             if first_only:
                 break
+    if patience.over and not (found and first_only):
+        left["what is left after so many rules were asked"] = None
     if found:
         return Claim(proof=Proof.REFUTED, witnesses=tuple(found.values()), open=tuple(left))
     return Claim(proof=Proof.NOT_PROVED if left else Proof.PROVED, open=tuple(left))

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final, assert_never
 
 from policies.analysis.comparing import Claim, Proof, breaks, subset
+from policies.analysis.patience import Patience
 from policies.analysis.spaces import Side, spaces
 from policies.errors import Place, excerpt_of, nearest_word
 from policies.evaluation import PolicySet, tests_of
@@ -37,10 +38,16 @@ def findings_of(
     `hint-permit` (warnings).
     """
     bounds = limits or policy_set.limits
+    # one for all claims: a file may make hundreds of them
+    patience = Patience(bounds)
     texts = {source.path: source.text for source in policy_set.sources}
     found = [
-        *(each for claim in policy_set.assertions for each in _claim(policy_set, claim, bounds)),
-        *_unreachable(policy_set, bounds),
+        *(
+            each
+            for claim in policy_set.assertions
+            for each in _claim(policy_set, claim, bounds, patience)
+        ),
+        *_unreachable(policy_set, bounds, patience),
         *_trusting(policy_set.rules),
     ]
     placed = [
@@ -62,17 +69,22 @@ def findings_of(
 _Found = tuple[str, Severity, str, Place, str]
 
 
-def _claim(policy_set: PolicySet, claim: Assertion, limits: PolicyLimits) -> Iterator[_Found]:
+def _claim(
+    policy_set: PolicySet, claim: Assertion, limits: PolicyLimits, patience: Patience
+) -> Iterator[_Found]:
     match claim:
         case Never():
-            yield from _judged(breaks(policy_set, claim, limits=limits), "never", claim.place)
+            judged = breaks(policy_set, claim, limits=limits, patience=patience)
+            yield from _judged(judged, "never", claim.place)
         case ChildSubset():
-            yield from _child(policy_set, claim, limits)
+            yield from _child(policy_set, claim, limits, patience)
         case _:
             assert_never(claim)
 
 
-def _child(policy_set: PolicySet, claim: ChildSubset, limits: PolicyLimits) -> Iterator[_Found]:
+def _child(
+    policy_set: PolicySet, claim: ChildSubset, limits: PolicyLimits, patience: Patience
+) -> Iterator[_Found]:
     alone = {
         policy.name: PolicySet((policy,), limits=policy_set.limits)
         for policy in policy_set.policies
@@ -84,7 +96,8 @@ def _child(policy_set: PolicySet, claim: ChildSubset, limits: PolicyLimits) -> I
             message = f"no policy is named `{name}`"
             yield "unknown-policy", Severity.ERROR, message, claim.place, near
             return
-    judged = subset(alone[claim.child], alone[claim.parent], delegable=True, limits=limits)
+    child, parent = alone[claim.child], alone[claim.parent]
+    judged = subset(child, parent, delegable=True, limits=limits, patience=patience)
     yield from _judged(judged, "child_subset", claim.place)
 
 
@@ -106,14 +119,17 @@ def _judged(judged: Claim, word: str, place: Place) -> Iterator[_Found]:
             assert_never(judged.proof)
 
 
-def _unreachable(policy_set: PolicySet, limits: PolicyLimits) -> Iterator[_Found]:
+def _unreachable(
+    policy_set: PolicySet, limits: PolicyLimits, patience: Patience
+) -> Iterator[_Found]:
     """Find rules that decide no request: another always speaks over them, or they cannot hold."""
     idle = {rule.id: rule for rule in policy_set.rules if rule.word in _DECIDING}
-    for space in spaces((Side(policy_set),), limits):
+    for space in spaces((Side(policy_set),), limits, patience):
         here = {rule.id for rule in space.rules[0] if isinstance(rule, Rule)} & set(idle)
         if not here:
             continue
-        for request in islice(space.requests(), limits.analysis_requests_max):
+        looked = islice(space.requests(), limits.analysis_requests_max)
+        for request in patience.of(looked, len(space.rules[0])):
             spoken = {reason.rule for reason in policy_set.decide(request).reasons}
             for rule in here & spoken:
                 del idle[rule]
@@ -124,6 +140,8 @@ def _unreachable(policy_set: PolicySet, limits: PolicyLimits) -> Iterator[_Found
             # what was not looked at may be where they decide
             for rule in here:
                 del idle[rule]
+    if patience.over:
+        return
     for rule in idle.values():
         message = f'{rule.word.value} "{rule.id}" decides no request: stronger rules cover it, or it cannot hold'
         yield "unreachable-rule", Severity.WARNING, message, rule.place, ""

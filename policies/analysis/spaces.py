@@ -9,6 +9,7 @@ from math import prod
 from typing import Final, cast
 
 from policies.analysis.axes import Axis, axes_of
+from policies.analysis.patience import Patience
 from policies.analysis.reading import looked_at
 from policies.analysis.words import pattern_of, words_for
 from policies.evaluation import MISSING, PolicySet, kind_fits
@@ -153,11 +154,12 @@ def _put(arguments: dict[str, object], keys: tuple[str, ...], value: object) -> 
 
 
 def spaces(
-    sides: Sequence[Side], limits: PolicyLimits, never: Sequence[Never] = ()
+    sides: Sequence[Side], limits: PolicyLimits, patience: Patience, never: Sequence[Never] = ()
 ) -> Iterator[Space]:
     """Cut all requests that some rule is about into spaces.
 
-    What no rule of any side is about is denied by all of them, and left out.
+    What no rule of any side is about is denied by all of them, and left out. Ends early where
+    `patience` is over: whoever asks says then that something is left.
     """
     about: list[tuple[Rule | Never, ...]] = [side.policy_set.rules for side in sides]
     if never:
@@ -171,14 +173,32 @@ def spaces(
             tuple(rule for rule in rules if wanted in rule.operations)
             for rules, wanted in zip(about, asked, strict=True)
         ]
+        cut = [_by_server(rules) for rules in chosen]
         for server in servers:
-            for kind in Kind:
-                yield from _of_kind(action, server, kind, chosen, limits)
+            here = [[*named.get(server, ()), *anywhere] for named, anywhere in cut]
+            for kind in patience.of(Kind, sum(map(len, here))):
+                yield from _of_kind(action, server, kind, here, limits)
 
 
 def _servers(rules: Iterable[Rule | Never]) -> list[str]:
     named = {name for rule in rules for target in rule.targets for name in target.servers or ()}
     return [*sorted(named), OTHER_SERVER]
+
+
+def _by_server(
+    rules: Sequence[Rule | Never],
+) -> tuple[dict[str, list[Rule | Never]], list[Rule | Never]]:
+    """Return the rules about servers by name, and those about any server."""
+    named: dict[str, list[Rule | Never]] = {}
+    anywhere: list[Rule | Never] = []
+    for rule in rules:
+        servers = [target.servers for target in rule.targets]
+        if None in servers:
+            anywhere.append(rule)
+            continue
+        for server in {name for each in servers for name in each or ()}:
+            named.setdefault(server, []).append(rule)
+    return named, anywhere
 
 
 def _of_kind(

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from policies import Effect, PolicyLimits, PolicySet, Source, load
 from policies.analysis import Proof, breaks, compare, subset
+from policies.analysis.findings import findings_of
 from policies.model import ChildSubset
 from tests.policies.generated import plain_lists, policy_text, some_requests
 from tests.policies.support import loaded
@@ -129,6 +130,34 @@ def test_requests_beyond_the_bound_are_said_to_be_open(monkeypatch: pytest.Monke
     )
     below = PolicyLimits(analysis_requests_max=most - 1)
     assert subset(child, parent, limits=below).proof is Proof.NOT_PROVED
+
+
+def test_a_comparison_that_runs_out_of_patience_says_what_it_left_and_proves_nothing() -> None:
+    child, parent = (
+        loaded('permit "p" call on a/t when arg(/n) < 5'),
+        loaded('permit "p" call on a/t'),
+    )
+    no_work = PolicyLimits(analysis_work_max=0)
+    hurried = subset(child, parent, limits=no_work)
+    assert (hurried.proof, hurried.open) == (
+        Proof.NOT_PROVED,
+        ("what is left after so many rules were asked",),
+    )
+    assert compare(parent, child, limits=no_work).proof is Proof.NOT_PROVED
+    assert subset(child, parent).proof is compare(parent, child).proof is Proof.PROVED
+
+
+def test_claims_of_one_set_share_their_patience_and_no_rule_is_called_idle_that_was_not_looked_at() -> (
+    None
+):
+    text = (
+        'policy t v1 { permit "p" call on a/t\n forbid "f" call on a/t }\n'
+        "assert never call on a/u\nassert never call on a/v\n"
+    )
+    claims = load([Source("t.policy", text)])
+    found = findings_of(claims, limits=PolicyLimits(analysis_work_max=0))
+    assert [each.code for each in found] == ["unproved-claim", "unproved-claim"]
+    assert [each.code for each in findings_of(claims)] == ["unreachable-rule"]
 
 
 def test_tests_that_see_one_value_in_open_ways_are_not_proved() -> None:
