@@ -33,6 +33,12 @@ _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NETWORK: Final = re.compile(r"[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?")
 _MAPPED_BITS: Final = 96
 """What comes before an address of IPv4 within one of IPv6, `::ffff:10.0.0.1`."""
+_TRANSLATED: Final = tuple(
+    IPv6Network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
+)
+"""Addresses that carry one of IPv4: RFC 6052, RFC 8215, 6to4 (RFC 3056), Teredo (RFC 4380)."""
+_COMPATIBLE: Final = IPv6Network("::/96")
+"""The oldest form, `::10.0.0.1` (RFC 4291, 2.5.5.1); `::` and `::1` are of it in form only."""
 _NO_NETWORK: Final = "a network is an address and a prefix, like `10.0.0.0/8` or `fd00::/8`"
 _UNCLEAR: Final = re.compile(r"[\x00-\x20\x7f\\]")
 
@@ -119,16 +125,29 @@ def host_in(hosts: Iterable[str], *, chars_max: int) -> Callable[[str], bool | N
 
 
 def network_in(networks: Iterable[str], *, chars_max: int) -> Callable[[str], bool | None]:
-    """Return a test: is this address, or that of this URL, in one of these? A name has no value."""
+    """Return a test: is this address, or that of this URL, in one of these?
+
+    A name has no value, nor has an address that a network may translate to one of IPv4, where a
+    network of IPv4 is asked about: where it leads is not known here.
+    """
     parsed = tuple(parse_network(network) for network in networks)
+    of_four = any(isinstance(network, IPv4Network) for network in parsed)
 
     def test(text: str) -> bool | None:
         host = host_of(text, chars_max=chars_max)
         if host is None or isinstance(host, str):
             return None
-        return any(host in network for network in parsed)
+        inside = any(host in network for network in parsed)
+        return None if not inside and of_four and _may_be_translated(host) else inside
 
     return test
+
+
+def _may_be_translated(host: Address) -> bool:
+    if isinstance(host, IPv4Address):
+        return False
+    compatible = host in _COMPATIBLE and int(host) > 1
+    return compatible or any(host in network for network in _TRANSLATED)
 
 
 def _address(text: str) -> Address | None:
