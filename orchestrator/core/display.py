@@ -31,8 +31,8 @@ _BLANKS: Final = "\u2800"
 """Beside the separators of Unicode: braille without a dot."""
 _NEWLINES: Final = re.compile("\r\n|[\u2028\u2029]")
 _SPACES: Final = re.compile("[ \n\t]+")
-_LONG_GAP: Final = re.compile(" {9,}")
-"""Blanks that would push something out of sight."""
+_LONG_GAP: Final = re.compile("^ {33,}|(?<=[^ \n]) {9,}", re.MULTILINE)
+"""Blanks that would push something out of sight; before a line, more than code is indented by."""
 _CHARS_MAX: Final = 16_384
 _REVEALED_CHARS: Final = 10
 """Most that one character takes when it is written out: `<U+10FFFF>`."""

@@ -1,4 +1,4 @@
-"""Says why: the rule that decided, those that lost, and what the nearest permit lacked.
+"""Says why: the rule that decided, those that lost, and what the nearest rule lacked.
 
 Shows the types of arguments, never their values: an explanation may end in a log.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from policies.evaluation import PolicySet
-from policies.explanation.nearest import NearMiss, nearest_permit, permits
+from policies.explanation.nearest import NearMiss, lets_through, nearest_rule
 from policies.model import Decision, Effect, Reason, Request
 
 __all__ = ["Explanation", "explain"]
@@ -28,13 +28,13 @@ class Explanation:
     decision: Decision
     deciding: tuple[Reason, ...]
     losing: tuple[Reason, ...]
-    _permitted: bool = field(repr=False)
+    _let_through: bool = field(repr=False)
     _policy_set: PolicySet = field(repr=False, compare=False)
 
     @property
     def nearest(self) -> NearMiss | None:
-        """The permit that lacked least, if there was no permit."""
-        return None if self._permitted else nearest_permit(self._policy_set, self.request)
+        """The permit or ask that lacked least, if none let the request through."""
+        return None if self._let_through else nearest_rule(self._policy_set, self.request)
 
     def to_text(self) -> str:
         """Return lines for a person."""
@@ -49,7 +49,7 @@ class Explanation:
         lines += [f"  with {duty}" for duty in self.decision.duties]
         nearest = self.nearest
         if nearest is not None:
-            lines.append(f"  nearest permit {nearest.rule}:")
+            lines.append(f"  nearest {_word(nearest.rule)} {nearest.rule}:")
             lines += [f"    {lack}" for lack in nearest.lacks]
             lines += [f"    {test}" for test in nearest.failed]
         return "\n".join(lines)
@@ -57,7 +57,7 @@ class Explanation:
     def to_agent(self) -> str:
         """Return one line for the agent that asked: nothing about what it cannot see.
 
-        The nearest permit is told only if it is about this very thing; otherwise its name, or a
+        The nearest rule is told only if it is about this very thing; otherwise its name, or a
         pattern in it, would say what else there is.
         """
         if self.deciding:
@@ -82,7 +82,7 @@ class Explanation:
             "deciding": [_reason_json(reason) for reason in self.deciding],
             "losing": [_reason_json(reason) for reason in self.losing],
             "duties": [str(duty) for duty in self.decision.duties],
-            "nearest_permit": None
+            "nearest": None
             if nearest is None
             else {
                 **_reason_json(nearest.rule),
@@ -103,20 +103,20 @@ class Explanation:
 
 
 def explain(policy_set: PolicySet, request: Request) -> Explanation:
-    """Decide `request` and say why. What the nearest permit lacked is worked out when it is asked."""
+    """Decide `request` and say why. What the nearest rule lacked is worked out when it is asked."""
     verdict = policy_set.verdict(request.principal, request.action, request.resource)
     decision = verdict.decide(request.context)
     spoken = verdict.spoken(request.context)
     if policy_set.bounds is None:
-        permitted = any(reason.effect is Effect.PERMIT for reason in spoken)
+        let_through = any(reason.effect is not Effect.FORBID for reason in spoken)
     else:
-        permitted = all(permits(layer, request) for layer in policy_set.layers)
+        let_through = all(lets_through(layer, request) for layer in policy_set.layers)
     return Explanation(
         request=request,
         decision=decision,
         deciding=decision.reasons,
         losing=tuple(reason for reason in spoken if reason.effect is not decision.effect),
-        _permitted=permitted,
+        _let_through=let_through,
         _policy_set=policy_set,
     )
 

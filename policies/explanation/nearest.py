@@ -1,4 +1,4 @@
-"""Which permit lacked least, and what. Knows each permit's condition compiled, once for a set."""
+"""Which permit or ask lacked least, and what. Knows its condition compiled, once for a set."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from policies.model import (
 )
 from policies.patterns import matcher_of
 
-__all__ = ["FailedTest", "NearMiss", "nearest_permit", "permits"]
+__all__ = ["FailedTest", "NearMiss", "lets_through", "nearest_rule"]
 
 _ELSEWHERE: Final = 4
 """What weighs least of all that makes a rule one about another thing."""
 _OTHER_SERVER: Final = 8
+_LETTING: Final = (Effect.PERMIT, Effect.ASK)
+"""What lets a request through that nothing forbids: with an ask it goes as far as a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearMiss:
-    """The permit that lacked least: what did not fit, in words, and the tests that failed.
+    """The permit or ask that lacked least: what did not fit, in words, and the tests that failed.
 
     `about_this` if it is about this very thing and operation: then it names nothing else.
     """
@@ -42,33 +44,34 @@ class NearMiss:
     about_this: bool = False
 
 
-def nearest_permit(policy_set: PolicySet, request: Request) -> NearMiss | None:
-    """Return the permit that lacked least; None if there are no permits at all.
+def nearest_rule(policy_set: PolicySet, request: Request) -> NearMiss | None:
+    """Return the permit or ask that lacked least; None if there are none at all.
 
-    Permits about this very thing come first: of them the one that is for somebody most like who
+    Rules about this very thing come first: of them the one that is for somebody most like who
     asks, and then the one of which fewest tests fail. Where there is none, it is the one that
-    differs least, its tests left aside. Among equals the first by file and line is taken. Of a set
-    that is bounded by another, the layer that does not permit the request is looked at.
+    differs least, its tests left aside. Among equals a permit comes before an ask, and then the
+    first by file and line. Of a set that is bounded by another, the layer that does not let the
+    request through is looked at.
     """
     layer = policy_set
     if policy_set.bounds is not None:
         layers = policy_set.layers
-        layer = next((each for each in layers if not permits(each, request)), policy_set)
+        layer = next((each for each in layers if not lets_through(each, request)), policy_set)
     known = _KNOWN.get(layer)
     if known is None:
-        known = _KNOWN[layer] = _Permits(layer)
+        known = _KNOWN[layer] = _Letting(layer)
     return known.nearest(layer, request)
 
 
-def permits(layer: PolicySet, request: Request) -> bool:
-    """Return True if a permit of this set's own speaks, overruled or not."""
+def lets_through(layer: PolicySet, request: Request) -> bool:
+    """Return True if a permit or an ask of this set's own speaks, overruled or not."""
     verdict = layer.own_verdict(request.principal, request.action, request.resource)
-    return any(reason.effect is Effect.PERMIT for reason in verdict.spoken(request.context))
+    return any(reason.effect in _LETTING for reason in verdict.spoken(request.context))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A permit, and what of it does not fit whatever the arguments are."""
+    """A permit or ask, and what of it does not fit whatever the arguments are."""
 
     reason: Reason
     lacks: tuple[str, ...]
@@ -84,8 +87,8 @@ class _Candidate:
         )
 
 
-class _Permits:
-    """The permits of one set: each is compiled once, when it is first near to something."""
+class _Letting:
+    """The permits and asks of one set: each is compiled once, when it is first near to something."""
 
     def __init__(self, policy_set: PolicySet) -> None:
         self._limits = policy_set.limits
@@ -107,7 +110,7 @@ class _Permits:
         return min((each.miss(request) for each in found), key=lambda miss: len(miss.failed))
 
     def _candidates(self, policy_set: PolicySet, request: Request) -> tuple[_Candidate, ...]:
-        """Return the permits that differ least: all of them if they are about this very thing."""
+        """Return the rules that differ least: all of them if they are about this very thing."""
         about = _in_order(policy_set.rules_about(request.action, request.resource))
         if about:
             least, near = _least(about, request, enough=0)
@@ -123,25 +126,27 @@ class _Permits:
         failing = self._failing.get(rule.id)
         if failing is None and rule.condition is not None:
             failing = self._failing[rule.id] = Failing(rule, rule.condition, self._limits)
+        effect = rule.effect or Effect.PERMIT
         return _Candidate(
-            reason=Reason(rule=rule.id, place=rule.place, effect=Effect.PERMIT, word=rule.word),
+            reason=Reason(rule=rule.id, place=rule.place, effect=effect, word=rule.word),
             lacks=tuple(lack for _, lack in _lacks(rule, request)),
             failing=failing,
             about_this=about_this,
         )
 
 
-_KNOWN: Final[WeakKeyDictionary[PolicySet, _Permits]] = WeakKeyDictionary()
+_KNOWN: Final[WeakKeyDictionary[PolicySet, _Letting]] = WeakKeyDictionary()
 """What was made of each set that lives. It only remembers: a set made anew is looked at anew."""
 
 
 def _in_order(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    permitting = (rule for rule in rules if rule.effect is Effect.PERMIT)
-    return tuple(sorted(permitting, key=_position))
+    letting = (rule for rule in rules if rule.effect in _LETTING)
+    return tuple(sorted(letting, key=_position))
 
 
-def _position(rule: Rule) -> tuple[str, int, int]:
-    return rule.place.path, rule.place.line, rule.place.column
+def _position(rule: Rule) -> tuple[bool, str, int, int]:
+    place = rule.place
+    return rule.effect is Effect.ASK, place.path, place.line, place.column
 
 
 def _names(rule: Rule, server: str) -> bool:

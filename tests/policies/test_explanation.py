@@ -70,6 +70,35 @@ def test_a_test_below_unless_would_have_had_to_fail():
     ]
 
 
+def test_an_ask_that_does_not_hold_is_as_near_as_a_permit():
+    policy_set = loaded('permit "other" call on b/u\nask "late" call on a/t when arg(/n) > 3')
+
+    assert explain(policy_set, request(arguments={"n": 1})).to_text().splitlines()[1:] == [
+        "  no rule permits it (default deny)",
+        '  nearest ask "late" (t.policy:3):',
+        "    arg(/n) > 3 must hold, and it does not (the argument is number)",
+    ]
+
+
+def test_a_permit_comes_before_an_ask_that_lacks_as_much():
+    policy_set = loaded(
+        'ask "late" call on a/t when arg(/n) > 3\npermit "many" call on a/t when arg(/n) > 5'
+    )
+    nearest = explain(policy_set, request(arguments={"n": 1})).nearest
+
+    assert nearest is not None
+    assert nearest.rule.rule == "many"
+
+
+def test_the_layer_that_only_asks_is_not_the_one_that_lacks_something():
+    asking = loaded('ask "p" call on a/t')
+    bounded = asking.bounded_by(loaded('permit "q" call on a/t when arg(/n) > 5'))
+    nearest = explain(bounded, request(arguments={"n": 1})).nearest
+
+    assert nearest is not None
+    assert nearest.rule.rule == "q"
+
+
 def test_the_nearest_permit_says_what_else_did_not_fit():
     nearest = explain(example(), request("git/git_log", role="reader")).nearest
 
@@ -124,7 +153,7 @@ def test_the_json_has_the_same_grounds():
         "deciding": [],
         "losing": [],
         "duties": [],
-        "nearest_permit": {
+        "nearest": {
             "rule": "write-brief",
             "effect": "permit",
             "word": "permit",

@@ -173,7 +173,7 @@ def test_a_denial_names_the_nearest_permit_and_what_it_lacked(remit: Remit, good
         *("--call", "files/write_file", "--arg", "path=/etc/x", "--json"),
     )
 
-    nearest = cast("dict[str, object]", ended.json["nearest_permit"])
+    nearest = cast("dict[str, object]", ended.json["nearest"])
     failed = cast("list[dict[str, object]]", nearest["failed"])
     assert nearest["rule"] == "write"
     assert [test["operand"] for test in failed] == ["arg(/path)"]

@@ -141,6 +141,20 @@ def test_a_whole_line_hides_nothing_and_is_never_cut() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"if a:\n{' ' * 32}b", f"if a:\n{' ' * 32}b"),
+        (f"if a:\n{' ' * 33}b", "if a:\n <33 blanks> b"),
+        (f"{' ' * 33}b", " <33 blanks> b"),
+        (f"a{' ' * 8}b", f"a{' ' * 8}b"),
+        (f"{' ' * 20}a{' ' * 9}b", f"{' ' * 20}a <9 blanks> b"),
+    ],
+)
+def test_code_may_be_indented_and_gaps_are_counted(text: str, shown: str) -> None:
+    assert whole_text(text) == shown
+
+
 def test_a_text_that_is_all_hidden_is_shown_whole() -> None:
     assert whole_text("\U0010ffff" * 1_000) == "<U+10FFFF>" * 1_000
 
