@@ -47,6 +47,17 @@ class Refusal:
 
 
 @dataclass(slots=True, kw_only=True)
+class Asked:
+    """What a person was asked. `about` is the call, known from the record that follows the answer."""
+
+    at: float
+    who: str
+    about: str
+    rule: str
+    yes: bool
+
+
+@dataclass(slots=True, kw_only=True)
 class AgentFacts:
     """One agent, or all its attempts. `usd` is None where no record tells of money."""
 
@@ -72,6 +83,7 @@ class Facts:
     Attributes:
         events: what else happened, with its time: authority taken back, pins, servers, resumes.
         approvals: what people were asked, with their answers.
+        asked_of: the last of these for each call.
         left_out: rows that no table has room for.
     """
 
@@ -83,10 +95,11 @@ class Facts:
     agents: dict[str, AgentFacts] = field(default_factory=dict[str, AgentFacts])
     calls: dict[str, CallFacts] = field(default_factory=dict[str, CallFacts])
     refusals: list[Refusal] = field(default_factory=list[Refusal])
-    approvals: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    approvals: list[Asked] = field(default_factory=list[Asked])
     events: list[tuple[float, str, str]] = field(default_factory=list[tuple[float, str, str]])
     replayed: int = 0
     left_out: int = 0
+    asked_of: dict[str, Asked] = field(default_factory=dict[str, Asked], repr=False)
 
     @property
     def usd(self) -> float | None:
@@ -177,6 +190,8 @@ def _agent(facts: Facts, kind: str, fields: Mapping[str, object], at: float) -> 
 def _call(facts: Facts, kind: str, fields: Mapping[str, object], at: float) -> None:
     call = _text(fields, "call")
     tool = f"{_text(fields, 'server')}/{_text(fields, 'tool')}"
+    if kind != AuditKind.CALL_ENDED and call in facts.asked_of:
+        facts.asked_of[call].about = tool
     if kind == AuditKind.CALL_ENDED:
         known = facts.calls.get(call)
         if known is not None:
@@ -215,9 +230,16 @@ def _asked(facts: Facts, kind: str, fields: Mapping[str, object], at: float) -> 
         return
     gate = kind == AuditKind.GATE
     who = _text(fields, "step" if gate else "agent")
-    what = "gate" if gate else _text(fields, "rule") or "every call is asked about"
-    yes = fields.get("passed" if gate else "approved") is True
-    facts.approvals.append((f"{at:.2f} s", who, what, "yes" if yes else "no"))
+    asked = Asked(
+        at=at,
+        who=who,
+        about="a gate" if gate else "",
+        rule="" if gate else _text(fields, "rule") or "every call is asked about",
+        yes=fields.get("passed" if gate else "approved") is True,
+    )
+    facts.approvals.append(asked)
+    if not gate:
+        facts.asked_of[_text(fields, "call")] = asked
 
 
 def _pinned(facts: Facts, at: float, server: str, tool: str) -> None:

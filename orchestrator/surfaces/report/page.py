@@ -125,8 +125,17 @@ def _refusals(facts: Facts) -> str:
 
 
 def _approvals(facts: Facts) -> str:
-    rows = [(*map(_safe, row[:-1]), _badge(row[-1])) for row in facts.approvals]
-    return _table(("at", "who", "by which rule", "answer"), rows, numbers=(0,))
+    rows = [
+        (
+            f"{asked.at:.2f} s",
+            _safe(asked.who),
+            f"<code>{_safe(asked.about)}</code>",
+            _safe(asked.rule),
+            _badge("yes" if asked.yes else "no"),
+        )
+        for asked in facts.approvals
+    ]
+    return _table(("at", "who", "about", "by which rule", "answer"), rows, numbers=(0,))
 
 
 def _events(facts: Facts) -> str:

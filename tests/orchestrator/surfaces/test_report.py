@@ -72,6 +72,24 @@ class Seen(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
 
+@pytest.mark.parametrize("after", ["decision", "refused"])
+def test_what_a_person_was_asked_is_told_with_the_call_that_it_was_about(after: str):
+    fields: dict[str, object] = {"call": "c1", "agent": "a", "server": "mail", "tool": "send"}
+    facts = facts_of(
+        records(
+            ("approval", 1, {"call": "c1", "agent": "a", "rule": "asks", "approved": True}),
+            (after, 1, fields),
+            ("gate", 2, {"step": "ship", "passed": False}),
+        )
+    )
+
+    assert [(each.about, each.rule, each.yes) for each in facts.approvals] == [
+        ("mail/send", "asks", True),
+        ("a gate", "", False),
+    ]
+    assert 'data-head="about"><code>mail/send</code>' in report_page(facts, style=REPORT_STYLE)
+
+
 def test_a_report_tells_what_was_done_and_what_was_not():
     page = report_page(a_run(), style=REPORT_STYLE)
 
