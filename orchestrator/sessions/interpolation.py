@@ -23,6 +23,8 @@ _FORM: Final = re.compile(r"\$\{([^}]*)(\}?)")
 _VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _WORKSPACE: Final = "workspaceFolder"
 _HOME: Final = "userHome"
+_ALWAYS_KNOWN: Final = {"PWD": _WORKSPACE, "HOME": _HOME}
+"""Variables for which there is a word that needs nobody's leave."""
 
 
 class InterpolationError(Exception):
@@ -78,9 +80,11 @@ class Variables:
         name: str = variable.group(1)
         default: str | None = variable.group(2)
         if self.allowed is not None and name not in self.allowed:
+            known = _ALWAYS_KNOWN.get(name)
+            instead = "" if known is None else f"write ${{{known}}} instead; or, "
             raise InterpolationError(
                 f"the project's file wants the variable {name}, which it may not see",
-                fix=f"if it may, add {ALLOW_VARIABLE_FLAG} {name}",
+                fix=f"{instead}if it may, add {ALLOW_VARIABLE_FLAG} {name}",
             )
         if name in self.environ:
             return self.environ[name]

@@ -88,3 +88,14 @@ def test_the_names_of_variables_are_listed_once() -> None:
 
 def test_the_repr_holds_no_value() -> None:
     assert "hush" not in repr(variables(SECRET="hush"))
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("PWD", "${workspaceFolder}"), ("HOME", "${userHome}"), ("TOKEN", "")]
+)
+def test_a_project_that_wants_a_folder_is_told_the_word_that_needs_no_leave(name: str, word: str):
+    with pytest.raises(InterpolationError) as caught:
+        variables(frozenset(), PWD="/w", HOME="/h", TOKEN="t").expand(f"${{{name}}}/x")
+
+    advice = f"if it may, add --allow-variable {name}"
+    assert caught.value.fix == (f"write {word} instead; or, {advice}" if word else advice)
