@@ -19,7 +19,8 @@ import importlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -144,9 +145,10 @@ def _unnoticed(folder: Path, places: Iterable[Place], say: Callable[[str], None]
                 children[place.warm] = child
                 if failed := child.noticed(place.path, original=original, mutant=original):
                     raise _unsound(folder, failed)
-            found = place.warm and children[place.warm].noticed(
-                place.path, original=original, mutant=place.mutant.source
-            )
+            with _in_place(folder, place):
+                found = place.warm and children[place.warm].noticed(
+                    place.path, original=original, mutant=place.mutant.source
+                )
             if found:
                 say(f"{found}  <-  line {place.mutant.line} of {place.name}")
             else:
@@ -163,18 +165,25 @@ def _noticed(folder: Path, place: Place, sound: set[tuple[str, ...]]) -> str:
         if stage not in sound:
             _require_sound(folder, stage)
             sound.add(stage)
-        target = folder / place.path
-        original = target.read_bytes()
-        for stale in (target.parent / "__pycache__").glob(f"{target.stem}.*"):
-            stale.unlink()
-        target.write_text(place.mutant.source, "utf-8")
-        try:
+        with _in_place(folder, place):
             ran = run_tests(folder, stage, seconds=SECONDS_MAX, keep_bytecode=False)
-        finally:
-            target.write_bytes(original)
         if ran.failed:
             return ran.failed
     return ""
+
+
+@contextmanager
+def _in_place(folder: Path, place: Place) -> Generator[None]:
+    """Let the mutant stand in its file meanwhile."""
+    target = folder / place.path
+    original = target.read_bytes()
+    for stale in (target.parent / "__pycache__").glob(f"{target.stem}.*"):
+        stale.unlink()
+    target.write_text(place.mutant.source, "utf-8")
+    try:
+        yield
+    finally:
+        target.write_bytes(original)
 
 
 def _require_sound(folder: Path, stage: tuple[str, ...]) -> None:

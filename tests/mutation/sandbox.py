@@ -24,7 +24,18 @@ from mcp_client.transports.stdio.process_tree import (
     die_with_parent,
 )
 
-__all__ = ["LOG", "FirstFailure", "Ran", "be_the_child", "run_pytest", "run_tests", "settle_in"]
+__all__ = [
+    "LOG",
+    "FirstFailure",
+    "Ran",
+    "be_the_child",
+    "end_all",
+    "run_pytest",
+    "run_tests",
+    "settle_in",
+    "watch",
+    "write_no_bytecode",
+]
 
 PROCESSES_MAX: Final = 80
 """Processes that one run may have at a time: the busiest of the tests starts some forty."""
@@ -32,7 +43,7 @@ MEMORY_BYTES_MAX: Final = 6 * 2**30
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 LOG: Final = "last-run.log"
 OWN: Final = ("orchestrator", "mcp_client", "policies", "tests")
-LOOK_SECONDS: Final = 0.05
+LOOK_SECONDS: Final = 0.02
 ROUNDS_MAX: Final = 100
 
 
@@ -64,15 +75,15 @@ def run_tests(folder: Path, tests: Sequence[str], *, seconds: float, keep_byteco
             keep_bytecode=keep_bytecode,
         )
     os.close(written)
-    why = _watch(child, seconds)
-    _end_all()
+    why = watch(child, seconds)
+    end_all()
     with os.fdopen(report, "rb") as stream:
         failed = stream.read().decode("utf-8", "replace")
     return Ran(failed=failed or why)
 
 
-def _watch(child: int, seconds: float) -> str:
-    """Wait until the child ends; return why it is to be taken for a failure, "" if it passed."""
+def watch(child: int, seconds: float) -> str:
+    """Wait until the child ends, or has to be ended; return why it is to be taken for a failure, "" if it passed."""
     deadline = time.monotonic() + seconds
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -86,7 +97,7 @@ def _watch(child: int, seconds: float) -> str:
         time.sleep(LOOK_SECONDS)  # noqa: TID251  # a program's own pace, not a test's
 
 
-def _end_all() -> None:
+def end_all() -> None:
     """Kill and reap everything below this process, until nothing is left."""
     for _ in range(ROUNDS_MAX):
         below = _below()
@@ -98,7 +109,7 @@ def _end_all() -> None:
                 pass
         except ChildProcessError:
             return
-        time.sleep(LOOK_SECONDS / 5)  # noqa: TID251  # until the kernel has let them go
+        time.sleep(LOOK_SECONDS / 2)  # noqa: TID251  # until the kernel has let them go
     message = "processes of a mutant cannot be ended"
     raise RuntimeError(message)
 
@@ -151,11 +162,16 @@ def _forget_the_original(folder: Path, keep_bytecode: bool) -> None:
         del sys.modules[name]
     sys.path[:] = [str(folder), *(each for each in sys.path if each not in ("", ROOT))]
     sys.path_importer_cache.clear()
-    # a mutant of the same size in the same second would be taken for the one before
-    sys.dont_write_bytecode = not keep_bytecode
+    sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not keep_bytecode:
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        write_no_bytecode()
+
+
+def write_no_bytecode() -> None:
+    """Leave none behind: a mutant of the same size in the same second would be taken for another."""
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
 class FirstFailure:

@@ -12,8 +12,8 @@ __all__ = ["AUTHORITY", "CHECKED", "EVALUATION", "Target"]
 class Target:
     """Modules, and stages of tests: a later stage runs where an earlier one noticed nothing.
 
-    `warm` are tests that may be tried before, in a fork of a process that has collected them: they
-    start neither threads nor processes.
+    `warm` are tests that may be tried before, in a fork of a process that has collected them and run
+    the first: that one starts neither threads nor processes.
     """
 
     pattern: str
@@ -26,7 +26,11 @@ _SESSION_TESTS: Final = tuple(
     for name in ("parent", "parent_agents", "spawning", "logins", "logout_in_flight", "oauth")
 )
 _AUTHORITY_TESTS: Final = (
-    ("tests/orchestrator/authority",),
+    (
+        "tests/orchestrator/authority",
+        # what is broken is not covered either: that would notice everything, and prove nothing
+        "--ignore=tests/orchestrator/authority/test_coverage.py",
+    ),
     tuple(
         f"tests/orchestrator/broker/test_{name}.py"
         for name in ("taking_back", "frozen_view", "refusals", "flow")
@@ -43,20 +47,28 @@ _STREAM_TESTS: Final = (
     ("tests/mcp_client/http",),
     ("tests/mcp_client/auth", "tests/interaction", "tests/hostile"),
 )
-AUTHORITY: Final = (Target("orchestrator/authority/*.py", _AUTHORITY_TESTS),)
+AUTHORITY: Final = (
+    Target("orchestrator/authority/*.py", _AUTHORITY_TESTS, warm=sum(_AUTHORITY_TESTS, ())),
+)
 CHECKED: Final = (
     *AUTHORITY,
-    Target("orchestrator/broker/*.py", _BROKER_TESTS),
+    Target("orchestrator/broker/*.py", _BROKER_TESTS, warm=_BROKER_TESTS[0]),
     Target(
         "mcp_client/protocol/outbox.py",
         (
             ("tests/mcp_client/test_outbox.py", "tests/mcp_client/stdio/test_gate.py"),
             ("tests/mcp_client/test_session.py", "tests/mcp_client/stdio"),
         ),
+        warm=(
+            "tests/mcp_client/test_outbox.py",
+            "tests/mcp_client/stdio/test_gate.py",
+            "tests/mcp_client/test_session.py",
+        ),
     ),
     Target(
         "mcp_client/transports/stdio/*.py",
         (("tests/mcp_client/stdio",), ("tests/mcp_client/test_client_stdio.py", "tests/hostile")),
+        warm=("tests/mcp_client/stdio/test_environment.py", "tests/mcp_client/stdio"),
     ),
     Target(
         "mcp_client/transports/memory.py",
@@ -65,11 +77,17 @@ CHECKED: Final = (
             ("tests/mcp_client/test_session.py", "tests/mcp_client/test_outbox.py"),
             ("tests/orchestrator/broker",),
         ),
+        warm=(
+            "tests/mcp_client/test_faults.py",
+            "tests/mcp_client/test_testing.py",
+            "tests/mcp_client/test_session.py",
+            "tests/mcp_client/test_outbox.py",
+        ),
     ),
-    Target("mcp_client/transports/http_sse.py", _STREAM_TESTS),
-    Target("mcp_client/transports/streamable_http/*.py", _STREAM_TESTS),
-    Target("mcp_client/net/http/connection.py", _HTTP_TESTS),
-    Target("mcp_client/net/http/dialing.py", _HTTP_TESTS),
+    Target("mcp_client/transports/http_sse.py", _STREAM_TESTS, warm=_STREAM_TESTS[0]),
+    Target("mcp_client/transports/streamable_http/*.py", _STREAM_TESTS, warm=_STREAM_TESTS[0]),
+    Target("mcp_client/net/http/connection.py", _HTTP_TESTS, warm=_HTTP_TESTS[0] + _HTTP_TESTS[1]),
+    Target("mcp_client/net/http/dialing.py", _HTTP_TESTS, warm=_HTTP_TESTS[0] + _HTTP_TESTS[1]),
 )
 _QUICK_POLICY_TESTS: Final = (
     *(f"tests/policies/test_{name}.py" for name in ("edges", "listing", "decisions", "language")),

@@ -1,7 +1,7 @@
 """Tests that were collected once, each mutant tried in a fork: no interpreter, import or grammar again.
 
 A mutant is put in place by the code of its functions, in the modules that the tests have imported
-already. What does not stand in a function cannot be put in place so, and what was made while tests
+already, and stands in its file for the processes that a test starts. What does not stand in a function cannot be put in place so, and what was made while tests
 were collected is still the original's: a mutant that nothing notices here says nothing, and is to be
 tried again by itself.
 """
@@ -12,9 +12,7 @@ import ast
 import json
 import os
 import resource
-import signal
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -22,11 +20,18 @@ from typing import Final, TypedDict, cast
 
 import pytest
 
-from tests.mutation.sandbox import FirstFailure, be_the_child, run_pytest
+from tests.mutation.sandbox import (
+    FirstFailure,
+    be_the_child,
+    end_all,
+    run_pytest,
+    settle_in,
+    watch,
+    write_no_bytecode,
+)
 
 __all__ = ["Warm", "put_in_place"]
 
-LOOK_SECONDS: Final = 0.01
 REMEMBERED_MAX: Final = 12
 """Tests that noticed something lately, and are asked first."""
 
@@ -91,6 +96,7 @@ class _Forking:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         # what the first test has read and built is there for every fork
         _run(session.items[:1])
+        settle_in()  # what a fork leaves behind falls to this process
         with os.fdopen(self._asks, encoding="utf-8") as asks:
             for line in asks:
                 asked = cast("_Asked", json.loads(line))
@@ -108,33 +114,24 @@ class _Forking:
         if child == 0:
             os.close(report)
             resource.setrlimit(resource.RLIMIT_CPU, (int(self._seconds), int(self._seconds) + 1))
+            write_no_bytecode()
             code = 70
             try:
-                module = sys.modules[asked["module"]]
-                same = asked["original"] == asked["mutant"]
-                if same or put_in_place(module, asked["original"], asked["mutant"]):
+                module = sys.modules.get(asked["module"])
+                original, mutant = asked["original"], asked["mutant"]
+                # what nobody has imported is read by whoever will, where the mutant is written
+                same = module is None or original == mutant
+                if same or put_in_place(cast("ModuleType", module), original, mutant):
                     items[0].config.pluginmanager.register(FirstFailure(written))
                     _run(items)
                 code = 0
             finally:
                 os._exit(code)
         os.close(written)
-        why = self._why_ended(child)
+        why = watch(child, 4 * self._seconds)
+        end_all()
         with os.fdopen(report, "rb") as stream:
             return stream.read().decode("utf-8", "replace").replace("\n", " ") or why
-
-    def _why_ended(self, child: int) -> str:
-        deadline = time.monotonic() + 4 * self._seconds
-        while True:
-            pid, status = os.waitpid(child, os.WNOHANG)
-            if pid:
-                code = os.waitstatus_to_exitcode(status)
-                return "" if code == 0 else f"(the run ended with {code})"
-            if time.monotonic() > deadline:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return "(the run did not end)"
-            time.sleep(LOOK_SECONDS)  # noqa: TID251  # a program's own pace, not a test's
 
 
 def _first(items: Iterable[pytest.Item], recent: Sequence[str]) -> list[pytest.Item]:
