@@ -83,12 +83,14 @@ def run_tests(folder: Path, tests: Sequence[str], *, seconds: float, keep_byteco
 
 
 def watch(child: int, seconds: float) -> str:
-    """Wait until the child ends, or has to be ended; return why it is to be taken for a failure, "" if it passed."""
+    """Wait for the child; return why its run is to be taken for a failure, "" if it passed."""
     deadline = time.monotonic() + seconds
     while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
+        # like init: what its parent has left and is dead is no process any more
+        while (pid := (ended := os.waitpid(-1, os.WNOHANG))[0]) not in (0, child):
+            pass
         if pid:
-            code = os.waitstatus_to_exitcode(status)
+            code = os.waitstatus_to_exitcode(ended[1])
             return "" if code == 0 else f"(the run ended with {code})"
         if len(_below()) > PROCESSES_MAX:
             return "(too many processes)"
