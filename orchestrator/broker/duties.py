@@ -5,6 +5,7 @@ A duty that cannot be done refuses: what should be blanked and cannot be found i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections import deque
@@ -16,7 +17,7 @@ from typing import Final, cast
 from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.jsonrpc import as_object, reread
 from orchestrator.authority.standing import Standing
-from orchestrator.broker.wish import Wish
+from orchestrator.broker.wish import Charge, Wish
 from orchestrator.core.capability import CapabilityKind
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import AuthorityError, DenyReason
@@ -50,23 +51,38 @@ class Duties:
 
         Raises AuthorityError if a rate or a budget has no room for it; then nothing is counted.
         """
+        wish.charges = ()
         if not decision.duties:
             return
         now = self._now()
-        counted: list[tuple[Rate | Budget, Standing]] = []
-        spent: set[tuple[str, Standing]] = set()
+        counted: dict[tuple[object, Standing], Charge] = {}
         for duty in decision.duties:
             if isinstance(duty, Rate | Budget):
                 for standing in self._whose(wish, duty.scope):
                     self._require_room(wish, duty, standing, now)
-                    counted.append((duty, standing))
-        for duty, standing in counted:
+                    if isinstance(duty, Rate):
+                        counted[duty, standing] = Charge(duty, standing, now)
+                    elif duty.metered is Metered.CALLS:
+                        # of one rule before and after a reload: one call, counted once
+                        counted[duty.rule, standing] = Charge(duty, standing, now)
+        for charge in counted.values():
+            duty, standing = charge.duty, charge.standing
             if isinstance(duty, Rate):
                 standing.recent.setdefault(_key(duty), deque(maxlen=duty.count)).append(now)
-            elif duty.metered is Metered.CALLS and (duty.rule, standing) not in spent:
-                # of one rule before and after a reload: one call, counted once
-                spent.add((duty.rule, standing))
+            else:
                 standing.calls[duty.rule] = standing.calls.get(duty.rule, 0) + 1
+        wish.charges = tuple(counted.values())
+
+    def uncharge(self, wish: Wish) -> None:
+        """Count a call no more that was not sent and is decided anew: it is one when it goes out."""
+        for charge in wish.charges:
+            duty, standing = charge.duty, charge.standing
+            if isinstance(duty, Rate):
+                with contextlib.suppress(ValueError):  # later calls have taken its place
+                    standing.recent[_key(duty)].remove(charge.at)
+            else:
+                standing.calls[duty.rule] -= 1
+        wish.charges = ()
 
     def seconds(self, decision: Decision) -> float:
         """Return how long the call may take at most; infinite if nothing is said of it."""

@@ -164,7 +164,10 @@ class Broker:
                 again, unsent = error.reason in _ANEW, error.delivery is Delivery.NOT_SENT
                 if not (again and unsent) or error.reason.value in handled:
                     raise
-                handled.add(error.reason.value)
+                if error.reason is not DenyReason.LABEL_RAISED:
+                    # labels only grow, and there are so many: each time is once more, and not for ever
+                    handled.add(error.reason.value)
+                self._duties.uncharge(wish)
 
     async def _attempt(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, assert_never, cast
 
@@ -14,6 +15,7 @@ from mcp_client.protocol.surfaces.completion import (
     TemplateReference,
     completion_params,
 )
+from orchestrator.authority.standing import Standing
 from orchestrator.broker.view import AgentView
 from orchestrator.core.calls import Call, CallMethod
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
@@ -23,11 +25,21 @@ from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from policies import Decision
+from policies.model import Budget, Rate
 
-__all__ = ["Wish", "unknown"]
+__all__ = ["Charge", "Wish", "unknown"]
 
 _TOOL: Final = CallMethod.TOOL.value
 _NAME_CHARS_MAX: Final = OrchestratorLimits().tool_name_chars_max
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One call, as one duty has counted it for one agent, `at` so many seconds."""
+
+    duty: Rate | Budget
+    standing: Standing
+    at: float
 
 
 class Wish:
@@ -43,6 +55,7 @@ class Wish:
         params: the whole `params` member as it will go out: what an approval is bound to.
         version: of MCP, as the connection speaks it: not all have a place for all that is wished.
         recorded: the keyed digest of the arguments, for the record.
+        charges: what the attempt under way was counted by: taken back where it sends nothing.
         decision: what was decided on it last; None before anything was.
         required: the server's questions that `params` answer; None in the first round.
     """
@@ -51,6 +64,7 @@ class Wish:
         "_first",
         "arguments",
         "call",
+        "charges",
         "decision",
         "id",
         "method",
@@ -72,6 +86,7 @@ class Wish:
         self.arguments = b"{}"
         self.params = b""
         self.recorded = ""
+        self.charges: Sequence[Charge] = ()
         self.decision: Decision | None = None
         self.required: InputRequired | None = None
         self.version = ""

@@ -37,8 +37,8 @@ __all__ = [
     "write_no_bytecode",
 ]
 
-PROCESSES_MAX: Final = 80
-"""Processes that one run may have at a time: the busiest of the tests starts some forty."""
+PROCESSES_MAX: Final = 200
+"""Processes that one run may have at a time: the busiest of the tests starts some forty, and what it kills takes a while on a busy machine."""
 MEMORY_BYTES_MAX: Final = 6 * 2**30
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 LOG: Final = "last-run.log"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from orchestrator import Call
@@ -11,6 +13,7 @@ from orchestrator.core.errors import ConfigError, DenyReason
 from policies import Label, PolicyError, Source
 from tests.orchestrator.broker.stage import (
     IDLE,
+    Stage,
     calling,
     calls_at,
     policy_of,
@@ -30,6 +33,15 @@ policy flow v1 {
 }
 """
 UNTRUSTED = Label("untrusted", "files")
+
+
+def anew(stage: Stage) -> list[object]:
+    """The decisions on calls to `mail` so far."""
+    return [one for one in stage.audit.fields("decision") if one["server"] == "mail"]
+
+
+def more_than(stage: Stage, count: int) -> bool:
+    return len(anew(stage)) > count
 
 
 @pytest.mark.requirement("I20")
@@ -74,6 +86,58 @@ async def test_a_call_that_waits_goes_out_if_what_its_agent_has_read_forbids_it_
             await waiting.answered()
 
         assert len(stage.audit.of_kind("decision")) == 3
+        assert len(calls_at(mail)) == 1
+
+
+@pytest.mark.requirement("I20", "I15")
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ("rate 2 per 1m", DenyReason.RATE_EXCEEDED),
+        ("rate 2 per 1m per session", DenyReason.RATE_EXCEEDED),
+        ("budget calls 2", DenyReason.BUDGET_SPENT),
+    ],
+)
+async def test_what_is_decided_anew_before_it_was_sent_counts_once(
+    limit: str, reason: DenyReason
+) -> None:
+    text = FLOW.replace("after untrusted from files", "after sensitive from mail").replace(
+        "permit", f'limit "few" call on mail/read {limit}\n  permit', 1
+    )
+    async with staged(text, servers=[scripted("files"), scripted("mail")]) as stage:
+        view, mail = stage.agent().view, stage.servers["mail"]
+        mail.wire.block(after_bytes=0)
+        async with calling(view, "mail/read") as waiting:
+            await until(lambda: stage.audit.of_kind("decision"))
+            await view.call(Call("files", "ok", {}))
+            mail.wire.unblock()
+            await waiting.answered()
+        await view.call(Call("mail", "read", {}))
+
+        assert (await refusal(view, "mail/read")).reason is reason
+        assert len(calls_at(mail)) == 2
+
+
+@pytest.mark.requirement("I20")
+async def test_a_call_is_decided_anew_each_time_that_its_agent_has_read_more_while_it_waits() -> (
+    None
+):
+    names = ("files", "notes", "mail")
+    text = FLOW.replace("after untrusted from files", "after untrusted from mail")
+    async with staged(text, servers=[scripted(name) for name in names]) as stage:
+        view, mail = stage.agent().view, stage.servers["mail"]
+        mail.wire.block(after_bytes=0)
+        async with calling(view, "mail/read") as waiting:
+            await until(lambda: anew(stage))
+            for read in ("files", "notes"):
+                await view.call(Call(read, "ok", {}))
+                # the frame is tried, and the one of the call anew finds the wire full again
+                mail.wire.unblock()
+                mail.wire.block(after_bytes=0)
+                await until(partial(more_than, stage, len(anew(stage))))
+            mail.wire.unblock()
+            await waiting.answered()
+
         assert len(calls_at(mail)) == 1
 
 
