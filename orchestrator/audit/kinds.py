@@ -47,6 +47,8 @@ class AuditKind(StrEnum):
     CONTROLLED = "controlled"
     """Somebody acted on the session from another terminal: what, on whom, from which process. Stands
     before the act."""
+    CONTROL_FAILED = "control_failed"
+    """What stands before as `controlled` did not happen: the code of the error."""
     DECLASSIFIED = "declassified"
     """A person took labels off an agent: which, who, why."""
     DECISION = "decision"

@@ -7,7 +7,8 @@ answer like any other, at which the broker looks again.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
@@ -15,11 +16,12 @@ import anyio.lowlevel
 
 from mcp_client.protocol.peer.forms import FormValue
 from orchestrator.authority.snapshot import CapabilitySnapshot
-from orchestrator.core.errors import ConfigError
+from orchestrator.core.errors import ConfigError, RemitError
 from orchestrator.core.ids import AgentId, RunId
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.core.ports import AuditSink, Clock
 from orchestrator.sessions.agents import Subagent
+from orchestrator.sessions.always import cannot_keep
 from orchestrator.sessions.asks import Ask, AskKind
 from orchestrator.sessions.control.watching import AgentLine, Watch
 from orchestrator.sessions.parent import ParentSession
@@ -211,21 +213,24 @@ class ControlDesk:
             raise ConfigError("a question is answered or denied", code="E-ASK-KIND")
         if found.kind is AskKind.GATE and span != "once":
             raise ConfigError("a gate is passed once", code="E-ASK-KIND")
-        self._keep("allow", {**self._named(found), "span": span}, peer)
-        match span:
-            case "once":
-                await found.allow_once()
-            case "session":
-                await found.allow_for_session()
-            case _:
-                await found.allow_always(_text(arguments, "rule"))
+        rule = _text(arguments, "rule") if span == "always" else ""
+        if span == "always" and (not rule or rule != found.always_rule):
+            raise cannot_keep("this is not the permit that would be kept")
+        with self._on_record("allow", {**self._named(found), "span": span}, peer):
+            match span:
+                case "once":
+                    await found.allow_once()
+                case "session":
+                    await found.allow_for_session()
+                case _:
+                    await found.allow_always(rule)
         return {"done": "allowed", **self._named(found)}
 
     async def deny(self, arguments: _Arguments, peer: Peer) -> _Answer:
         """Say no to an ask."""
         found = self._find(arguments)
-        self._keep("deny", self._named(found), peer)
-        await found.deny()
+        with self._on_record("deny", self._named(found), peer):
+            await found.deny()
         return {"done": "denied", **self._named(found)}
 
     async def answer(self, arguments: _Arguments, peer: Peer) -> _Answer:
@@ -236,8 +241,8 @@ class ControlDesk:
             raise _bad(f"an answer has at most {_ANSWER_CHARS_MAX} characters")
         if found.kind not in {AskKind.QUESTION, AskKind.SAMPLING}:
             raise ConfigError("an approval is allowed or denied", code="E-ASK-KIND")
-        self._keep("answer", self._named(found), peer)
-        await found.answer(text)
+        with self._on_record("answer", self._named(found), peer):
+            await found.answer(text)
         return {"done": "answered", **self._named(found)}
 
     async def accept(self, arguments: _Arguments, peer: Peer) -> _Answer:
@@ -248,9 +253,9 @@ class ControlDesk:
             raise _bad("values is an object")
         if found.elicitation is None:
             raise ConfigError("only what a server wants is accepted", code="E-ASK-KIND")
-        self._keep("accept", self._named(found), peer)
-        # each value is held against the form there
-        await found.accept(cast("Mapping[str, FormValue]", values))
+        with self._on_record("accept", self._named(found), peer):
+            # each value is held against the form there
+            await found.accept(cast("Mapping[str, FormValue]", values))
         return {"done": "accepted", **self._named(found)}
 
     async def kill(self, arguments: _Arguments, peer: Peer) -> _Answer:
@@ -264,8 +269,8 @@ class ControlDesk:
                 fix=did_you_mean(path, living),
             )
         below = sum(name.startswith(f"{path}/") for name in living)
-        self._keep("kill", {"agent": path, "hard": hard}, peer)
-        receipt = await self.session.cancel_agent(path, hard=hard)
+        with self._on_record("kill", {"agent": path, "hard": hard}, peer):
+            receipt = await self.session.cancel_agent(path, hard=hard)
         return {
             "done": "killed",
             "agent": path,
@@ -278,6 +283,18 @@ class ControlDesk:
         }
 
     # ------------------------------------------------------------------------------- leaves
+
+    @contextmanager
+    def _on_record(self, act: str, what: Mapping[str, object], peer: Peer) -> Generator[None]:
+        """Put an act on record before it happens; that it did not happen after all, as well."""
+        self._keep(act, what, peer)
+        try:
+            yield
+        except RemitError as error:
+            self.audit.append(
+                "control_failed", {"act": act, **what, "code": error.code, "process": peer.process}
+            )
+            raise
 
     def _keep(self, act: str, what: Mapping[str, object], peer: Peer) -> None:
         """Put an act on record. Raises ConfigError if it cannot be kept: then it must not happen."""

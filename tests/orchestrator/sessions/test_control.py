@@ -19,6 +19,8 @@ import pytest
 from orchestrator.core.errors import ConfigError, DenyReason, RemitError
 from orchestrator.core.ids import RunId
 from orchestrator.core.outcomes import RunStatus
+from orchestrator.core.ports import ApprovalRequest
+from orchestrator.sessions.always import cannot_keep
 from orchestrator.sessions.control.calling import EventStream, connected, find_live, live_runs
 from orchestrator.sessions.control.listening import CLIENTS_MAX, SOCKET_NAME, short_address
 from orchestrator.sessions.control.wire import REQUEST_BYTES_MAX
@@ -33,6 +35,21 @@ QUESTION = (
     "    x = yield Call('remit', 'ask_parent', {'question': 'which one?'})\n"
     "    return x.text\n"
 )
+
+
+class NoRoom:
+    """A file of permits that shows what it would keep, and keeps nothing."""
+
+    RULE = 'permit "x" call on files/read'
+
+    def permits(self, request: ApprovalRequest) -> bool:
+        return False
+
+    def rule_for(self, request: ApprovalRequest) -> str:
+        return self.RULE
+
+    def keep(self, request: ApprovalRequest) -> None:
+        raise cannot_keep("there is no room")
 
 
 def rows(told: Mapping[str, object], name: str = "agents") -> list[dict[str, Any]]:
@@ -215,6 +232,38 @@ async def test_an_ask_that_was_answered_is_answered_no_more(tmp_path: Path):
             await live.client.do("allow", ask=ask["ask"])
 
     assert caught.value.code == "E-ASK-OVER"
+
+
+async def test_a_yes_for_always_to_another_permit_than_was_shown_is_no_act(tmp_path: Path):
+    async with controlled(tmp_path, ASKS, always=NoRoom()) as live:
+        await live.client.do("attend")
+        await live.stage.agent("scout", model=recipe(READS)).start("a.txt")
+        ask = await live.first_ask()
+
+        for rule in ("another", ""):
+            with pytest.raises(RemitError):
+                await live.client.do("allow", ask=ask["ask"], span="always", rule=rule)
+
+        assert rows(await live.client.do("asks"), "asks")
+        await live.client.do("deny", ask=ask["ask"])
+    acts = [fields["act"] for fields in live.stage.audit.fields("controlled")]
+    assert acts == ["attend", "deny"]
+
+
+async def test_an_act_that_fails_after_it_was_put_on_record_is_told_to_have_failed(tmp_path: Path):
+    async with controlled(tmp_path, ASKS, always=NoRoom()) as live:
+        await live.client.do("attend")
+        await live.stage.agent("scout", model=recipe(READS)).start("a.txt")
+        ask = await live.first_ask()
+
+        with pytest.raises(RemitError) as caught:
+            await live.client.do("allow", ask=ask["ask"], span="always", rule=NoRoom.RULE)
+
+        assert calls_at(live.stage.files) == []
+        await live.client.do("deny", ask=ask["ask"])
+    _, said, _ = live.stage.audit.fields("controlled")
+    (failed,) = live.stage.audit.fields("control_failed")
+    assert failed == {**said, "code": caught.value.code}
 
 
 async def test_events_are_followed_and_end_with_the_session(tmp_path: Path):
