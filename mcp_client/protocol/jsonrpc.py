@@ -389,6 +389,8 @@ _ONLY_TEXT: Final = frozenset({str})
 
 def _check_encodable(value: object, depth_max: int) -> None:
     """Look through a value level by level: the encoder would write int keys and deep cycles."""
+    if depth_max > 0 and _is_flat(value):
+        return
     level: list[object] = [value]
     depth = 0
     while level:
@@ -410,6 +412,16 @@ def _check_encodable(value: object, depth_max: int) -> None:
             ]
         level = below
         depth += 1
+
+
+def _is_flat(value: object) -> bool:
+    """Say at once of nearly all arguments there are that they are an object of texts and the like."""
+    if type(value) is not dict:
+        return False
+    members: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]  # a cast is a call
+    return _ONLY_TEXT.issuperset(map(type, members)) and _LEAVES.issuperset(
+        map(type, members.values())
+    )
 
 
 def _children(item: object) -> Iterable[object] | None:

@@ -11,7 +11,7 @@ from orchestrator.core.errors import AuthorityError, Delivery, DenyReason
 from orchestrator.core.ids import CallId
 from policies import Label
 
-__all__ = ["Permit", "Stamp", "mint"]
+__all__ = ["Permit", "Stamp"]
 
 _NO_LABELS: Final[frozenset[Label]] = frozenset()
 
@@ -36,8 +36,9 @@ class Stamp:
         "target",
     )
 
+    # by place: for a class, keywords cost as much again as all that it does
     def __init__(
-        self, *, agent: Cell, target: Cell, link: Cell, policy: Cell, login: Cell | None = None
+        self, agent: Cell, target: Cell, link: Cell, policy: Cell, login: Cell | None = None
     ) -> None:
         self.agent = agent
         self.lease_until = agent.lease_until
@@ -75,6 +76,9 @@ class Stamp:
 class Permit:
     """Leave to send one frame once; a `SendGuard` for the client.
 
+    `deadline` is in the seconds of `now`. It ends unsent where a label is added to `standing`, the one
+    that the decision looked at, if it did.
+
     Attributes:
         call: the call that it belongs to.
     """
@@ -83,7 +87,6 @@ class Permit:
 
     def __init__(
         self,
-        *,
         call: CallId,
         stamp: Stamp,
         deadline: float,
@@ -135,24 +138,9 @@ class Permit:
         It depends on the same generations: what has been taken back since refuses it (I15). What the
         agent has read since does not: it asks for nothing else than it did.
         """
-        return Permit(call=self.call, stamp=self.stamp, deadline=self._deadline, now=self._now)
+        return Permit(self.call, self.stamp, self._deadline, self._now)
 
     @property
     def spent(self) -> bool:
         """True once a byte went out under it."""
         return self._spent
-
-
-def mint(
-    *,
-    call: CallId,
-    stamp: Stamp,
-    deadline: float,
-    now: Callable[[], float],
-    standing: Standing | None = None,
-) -> Permit:
-    """Make a permit. `deadline` is in the seconds of `now`.
-
-    It ends unsent where a label is added to `standing`, the one that the decision looked at, if it did.
-    """
-    return Permit(call=call, stamp=stamp, deadline=deadline, now=now, standing=standing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orchestrator.authority._mint import Permit, Stamp, mint
+from orchestrator.authority._mint import Permit, Stamp
 from orchestrator.authority.approval import Approval
 from orchestrator.authority.ledger import Cell
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
@@ -32,11 +32,7 @@ class Gate:
         Raises AuthorityError if something that it depends on is dead.
         """
         stamp = Stamp(
-            agent=snapshot.cell,
-            target=capability.target,
-            link=capability.link,
-            policy=self._policy,
-            login=capability.login,
+            snapshot.cell, capability.target, capability.link, self._policy, capability.login
         )
         reason = stamp.lapsed()
         if reason is None and self._now() > stamp.lease_until:
@@ -77,7 +73,7 @@ class Gate:
                 reason=reason,
                 rule=rule,
             )
-        return mint(call=call, stamp=stamp, deadline=deadline, now=self._now, standing=standing)
+        return Permit(call, stamp, deadline, self._now, standing)
 
     def _undecided(
         self,

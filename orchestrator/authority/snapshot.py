@@ -55,7 +55,8 @@ class Capability:
     which it is reached with: an identity, never a token. None where the server has no login.
     `resource` is what the policy was asked about. `ceilings` are what each agent above may hand on,
     `pins` the arguments that a spawn above has fixed: a call keeps within all of them. `method` is
-    what may be asked: a prompt that may be got and completed is two capabilities.
+    what may be asked: a prompt that may be got and completed is two capabilities. `constant` is the
+    decision under the policy of the start, if nothing in a call can change it.
     """
 
     ref: CapabilityRef
@@ -67,16 +68,17 @@ class Capability:
     login: Cell | None = None
     ceilings: tuple[Ceiling, ...] = ()
     pins: tuple[Pin, ...] = ()
+    constant: Decision | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # found once for all calls: each asks for it twice
+        free = not (self.ceilings or self.pins)
+        object.__setattr__(self, "constant", self.verdict.constant if free else None)
 
     @property
     def operation(self) -> Operation:
         """What a policy calls it."""
         return OPERATIONS[self.method]
-
-    @property
-    def constant(self) -> Decision | None:
-        """The decision under the policy of the start, if nothing in a call can change it."""
-        return None if self.ceilings or self.pins else self.verdict.constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.surfaces.completion import read_completion
 from mcp_client.protocol.surfaces.prompts import read_prompt_result
 from mcp_client.protocol.surfaces.resources import read_resource_result
-from mcp_client.protocol.surfaces.results import read_content
+from mcp_client.protocol.surfaces.results import checked_result
 from orchestrator.broker.bounding import within_bound
 from orchestrator.broker.failing import failed
 from orchestrator.broker.wish import Wish
@@ -38,7 +38,8 @@ def read_answer(wish: Wish, result: object, text_bytes_max: int) -> UntrustedCon
     try:
         match wish.call.method:
             case CallMethod.TOOL:
-                blocks, structured, is_error = read_content(result, _LIMITS, server=server)
+                members, blocks, is_error = checked_result(result, _LIMITS, server)
+                structured = members.get("structuredContent")
             case CallMethod.READ:
                 blocks = _contents(result, server)
             case CallMethod.PROMPT:
@@ -50,13 +51,7 @@ def read_answer(wish: Wish, result: object, text_bytes_max: int) -> UntrustedCon
     except McpError as error:
         raise failed(wish, error) from error
     bounded, truncated = within_bound(blocks, text_bytes_max)
-    return UntrustedContent(
-        origin=wish.origin,
-        blocks=bounded,
-        structured=structured,
-        is_error=is_error,
-        truncated=truncated,
-    )
+    return UntrustedContent(wish.origin, bounded, structured, is_error, truncated)
 
 
 def _contents(result: object, server: str) -> tuple[_Block, ...]:

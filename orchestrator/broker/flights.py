@@ -69,18 +69,33 @@ class Seen(NamedTuple):
 
 
 class CallFlight:
-    """A request that was handed to a client session under a permit."""
+    """A request that was handed to a client session under a permit.
 
-    __slots__ = ("_draining", "link", "pending", "permit", "seen")
+    `session` and `credentials` are what `seen` consists of.
+    """
+
+    __slots__ = ("_credentials", "_draining", "_session", "link", "pending", "permit")
 
     def __init__(
-        self, permit: Permit, pending: PendingRequest, link: Link, draining: Draining, seen: Seen
+        self,
+        permit: Permit,
+        pending: PendingRequest,
+        link: Link,
+        draining: Draining,
+        session: int,
+        credentials: object,
     ) -> None:
         self.permit = permit
         self.pending = pending
         self.link = link
-        self.seen = seen
         self._draining = draining
+        self._session = session
+        self._credentials = credentials
+
+    @property
+    def seen(self) -> Seen:
+        """What the request was handed over with: hardly a call is turned away, and asks."""
+        return Seen(self._session, self._credentials)
 
     def lapsed(self) -> DenyReason | None:
         """Return why the call may not go on; None if it may."""

@@ -8,7 +8,8 @@ from typing import Final
 
 from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import SessionLostError
-from orchestrator.authority.gate import Gate, Permit
+from orchestrator.authority.approval import Approval
+from orchestrator.authority.gate import Gate, Permit, Stamp
 from orchestrator.authority.history import PolicyHistory
 from orchestrator.authority.ledger import Cell, Ledger
 from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
@@ -178,10 +179,21 @@ class Broker:
             await self._renewing.before(wish, snapshot, capability, link)
         if link is not None and wish.call.method is CallMethod.COMPLETE:
             wish.version = link.session.connection.protocol_version
-        permit, decision = await self._admitted(wish, snapshot, capability)
+        stamp = self._gate.stamp(snapshot, capability)
+        decision = self._decided(wish, snapshot, capability)
+        approval = None
+        if decision.effect is Effect.ASK:
+            approval = await self._asked(wish, capability, stamp, decision)
+            # What a person waited over is stale by definition: look at everything again.
+            stamp = self._gate.stamp(snapshot, capability)
+            decision = self._decided(wish, snapshot, capability)
+        if decision.effect is Effect.FORBID and decision.by_default:
+            raise self._deciding.not_permitted(wish, snapshot, capability)
+        seconds = self._duties.seconds(decision)
+        permit = self._admitted(wish, capability, stamp, decision, approval, seconds)
         if capability.ref.server == BUILTIN_SERVER:
             return await self._run_builtin(wish, capability, permit)
-        flight = self._start(wish, capability, permit, self._duties.seconds(decision))
+        flight = self._start(wish, capability, permit, seconds)
         pending = flight.pending
         try:
             result = await pending.wait()
@@ -220,22 +232,23 @@ class Broker:
         wish.decision = self._deciding.decide(wish, snapshot, capability)
         return wish.decision
 
-    async def _admitted(
-        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
-    ) -> tuple[Permit, Decision]:
-        """Decide, ask where that leads, do what goes before a call, and record it."""
-        stamp = self._gate.stamp(snapshot, capability)
-        decision = self._decided(wish, snapshot, capability)
-        approval = None
-        if decision.effect is Effect.ASK:
-            patience = self._duties.patience(decision, self._limits.approval_seconds_max)
-            rule = rule_of(decision)
-            approval = await self._asking.ask(wish, capability, stamp, rule, patience)
-            # What a person waited over is stale by definition: look at everything again.
-            stamp = self._gate.stamp(snapshot, capability)
-            decision = self._decided(wish, snapshot, capability)
-        if decision.effect is Effect.FORBID and decision.by_default:
-            raise self._deciding.not_permitted(wish, snapshot, capability)
+    async def _asked(
+        self, wish: Wish, capability: Capability, stamp: Stamp, decision: Decision
+    ) -> Approval:
+        """Have a person decide."""
+        patience = self._duties.patience(decision, self._limits.approval_seconds_max)
+        return await self._asking.ask(wish, capability, stamp, rule_of(decision), patience)
+
+    def _admitted(
+        self,
+        wish: Wish,
+        capability: Capability,
+        stamp: Stamp,
+        decision: Decision,
+        approval: Approval | None,
+        seconds: float,
+    ) -> Permit:
+        """Do what goes before a call, have it admitted, and record it."""
         if decision.effect is not Effect.FORBID:
             self._duties.charge(wish, decision)
         permit = self._gate.admit(
@@ -247,8 +260,7 @@ class Broker:
             params=wish.params,
             # what nothing can change looked at no labels
             standing=None if decision is capability.constant else wish.view.standing,
-            deadline=self._now()
-            + min(self._duties.seconds(decision), self._limits.call_seconds_max),
+            deadline=self._now() + min(seconds, self._limits.call_seconds_max),
         )
         self._audit.append(
             "decision",
@@ -263,7 +275,7 @@ class Broker:
                 "rule": rule_of(decision),
             },
         )
-        return permit, decision
+        return permit
 
     async def _run_builtin(
         self, wish: Wish, capability: Capability, permit: Permit
@@ -293,18 +305,18 @@ class Broker:
             )
         renewal = link.session.renewal
         source = renewal.credentials
-        seen = Seen(renewal.count, None if source is None else source.generation)
+        session, credentials = renewal.count, None if source is None else source.generation
         try:
             pending = link.session.start(
                 wish.method, wish.params, guard=permit, seconds=min(seconds, link.seconds)
             )
         except SessionLostError as error:
-            raise TurnedAwayError(error, link, seen) from error
+            raise TurnedAwayError(error, link, Seen(session, credentials)) from error
         except McpError as error:
             raise failed(wish, error) from error
-        flight = CallFlight(permit, pending, link, self._draining, seen)
+        flight = CallFlight(permit, pending, link, self._draining, session, credentials)
         self._ledger.depart(flight)
-        link.observer.expect(pending.id, wish.id, wish.ref.name, wish.view)
+        link.observer.expect(pending.id, wish)
         return flight
 
     def _refused(self, wish: Wish, error: AuthorityError) -> None:

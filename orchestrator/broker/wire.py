@@ -11,6 +11,7 @@ from mcp_client.ports import SendGuard
 from mcp_client.session import ClientSession
 from orchestrator.authority.ledger import Cell
 from orchestrator.broker.view import AgentView
+from orchestrator.broker.wish import Wish
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.ports import AuditSink, Peer, Telemetry
@@ -21,10 +22,6 @@ __all__ = ["Link", "WireObserver"]
 
 DROPPED_RECORDS_MAX: Final = 64
 """Records of answers that nobody may have, of one connection, before they are only counted."""
-
-
-_NOBODYS: Final[tuple[CallId | None, str, AgentView | None]] = (None, "", None)
-"""What the parent itself asks for: the handshake, lists, pings."""
 
 
 class WireObserver:
@@ -40,7 +37,7 @@ class WireObserver:
         self._audit = audit
         self._telemetry = telemetry
         self._traced = telemetry is not NO_TELEMETRY
-        self._calls: dict[int, tuple[CallId, str, AgentView]] = {}
+        self._wishes: dict[int, Wish] = {}  # of agents: the rest is what the parent itself asks for
         self._open: dict[object, AgentView] = {}
         self._dropped = 0
         self._answers = 0
@@ -49,13 +46,13 @@ class WireObserver:
         """Note which version is spoken from now on."""
         self.peer = replace(self.peer, version=version)
 
-    def expect(self, request_id: int, call: CallId, target: str, view: AgentView) -> None:
+    def expect(self, request_id: int, wish: Wish) -> None:
         """Note whose call a request is, until `forget`."""
-        self._calls[request_id] = (call, target, view)
+        self._wishes[request_id] = wish
 
     def forget(self, request_id: int) -> None:
         """The call is over."""
-        self._calls.pop(request_id, None)
+        self._wishes.pop(request_id, None)
         self._open.pop(request_id, None)
 
     def asker(self) -> AgentView | None:
@@ -89,20 +86,21 @@ class WireObserver:
 
     def request_sent(self, request_id: int, method: str) -> None:
         """Record that the first byte went out, and open the client span."""
-        call, target, view = self._calls.get(request_id, _NOBODYS)
-        if view is not None:
-            self._open[request_id] = view
+        wish = self._wishes.get(request_id)
+        call = None if wish is None else wish.id
+        if wish is not None:
+            self._open[request_id] = wish.view
         self._audit.append("sent", {"call": call or "", "server": self._server, "method": method})
         if self._traced:
+            target = "" if wish is None else wish.ref.name
             self._telemetry.request_started(self.peer, request_id, method, target, call)
 
     def request_answered(self, request_id: int, method: str, error_type: str) -> None:
         """Record that the server has answered, with a result or an error, and close the client span."""
-        call, _, _ = self._calls.get(request_id, _NOBODYS)
+        wish = self._wishes.get(request_id)
         self._open.pop(request_id, None)
-        self._audit.append(
-            "answered", {"call": call or "", "server": self._server, "method": method}
-        )
+        call = "" if wish is None else wish.id
+        self._audit.append("answered", {"call": call, "server": self._server, "method": method})
         if self._traced:
             self._telemetry.request_ended(self.peer, request_id, error_type)
 

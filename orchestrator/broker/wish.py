@@ -156,7 +156,7 @@ class Wish:
         """Where the result comes from."""
         ref = self.ref
         kind = "tool" if ref.kind is CapabilityKind.TOOL else ref.kind.value
-        return Origin(server=ref.server, kind=kind, name=ref.name, call=self.id)
+        return Origin(ref.server, kind, ref.name, self.id)
 
 
 def unknown(call: Call) -> CapabilityRef:

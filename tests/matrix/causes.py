@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.authority._mint import Permit, Stamp, mint
+from orchestrator.authority._mint import Permit, Stamp
 from orchestrator.authority.ledger import CellKind, Ledger
 from orchestrator.core.errors import DenyReason
 from orchestrator.core.ids import CallId
@@ -42,7 +42,7 @@ class Leave:
             policy=self.policy,
             login=self.login,
         )
-        return mint(call=CallId("c"), stamp=stamp, deadline=deadline, now=lambda: self.time)
+        return Permit(call=CallId("c"), stamp=stamp, deadline=deadline, now=lambda: self.time)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from orchestrator.authority._mint import Permit, Stamp, mint
+from orchestrator.authority._mint import Permit, Stamp
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import CallId
@@ -113,7 +113,7 @@ class Real:
             policy=self.policy,
             login=self.login,
         )
-        return mint(call=CallId("c"), stamp=stamp, deadline=1.0, now=lambda: 0.0)
+        return Permit(call=CallId("c"), stamp=stamp, deadline=1.0, now=lambda: 0.0)
 
 
 def agreed(real: Real, state: State) -> bool:

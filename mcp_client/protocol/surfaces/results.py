@@ -11,7 +11,7 @@ from mcp_client.protocol.jsonrpc import as_object
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.surfaces.content import checked_block
 
-__all__ = ["Blocks", "ToolResult", "read_content", "read_tool_result"]
+__all__ = ["Blocks", "ToolResult", "checked_result", "read_tool_result"]
 
 Blocks: TypeAlias = tuple[Mapping[str, object], ...]
 """Content blocks as decoded, malformed ones replaced."""
@@ -46,7 +46,7 @@ class ToolResult:
 
 def read_tool_result(result: object, limits: ClientLimits, *, server: str = "") -> ToolResult:
     """Check a decoded result. Raises RemoteProtocolError if it is none; a bad block is replaced."""
-    members, blocks, is_error = _checked(result, limits, server)
+    members, blocks, is_error = checked_result(result, limits, server)
     return ToolResult(
         blocks=blocks,
         structured=members.get("structuredContent"),
@@ -56,20 +56,13 @@ def read_tool_result(result: object, limits: ClientLimits, *, server: str = "") 
     )
 
 
-def read_content(
-    result: object, limits: ClientLimits, *, server: str = ""
-) -> tuple[Blocks, object, bool]:
-    """Check a decoded result as `read_tool_result` does; return blocks, structured and is_error.
+def checked_result(
+    result: object, limits: ClientLimits, server: str
+) -> tuple[Mapping[str, object], Blocks, bool]:
+    """Check a decoded result as `read_tool_result` does; return its members, blocks and is_error.
 
     For those who make a value of their own of it.
     """
-    members, blocks, is_error = _checked(result, limits, server)
-    return blocks, members.get("structuredContent"), is_error
-
-
-def _checked(
-    result: object, limits: ClientLimits, server: str
-) -> tuple[Mapping[str, object], Blocks, bool]:
     members = as_object(result)
     if members is None:
         raise _broken("a result is an object", server)
@@ -91,10 +84,11 @@ def _checked(
 
 def _is_text(block: object) -> TypeGuard[Mapping[str, object]]:
     """Say at once of nearly all blocks there are that nothing is wrong with them."""
-    members = as_object(block)
+    if not isinstance(block, dict):
+        return False
+    members: dict[str, object] = block  # pyright: ignore[reportUnknownVariableType]  # as above
     return (
-        members is not None
-        and members.get("type") == "text"
+        members.get("type") == "text"
         and isinstance(members.get("text"), str)
         and "annotations" not in members
     )

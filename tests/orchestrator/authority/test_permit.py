@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_client.ports import ResumableGuard, SendGuard
-from orchestrator.authority._mint import Permit, Stamp, mint
+from orchestrator.authority._mint import Permit, Stamp
 from orchestrator.authority.guards import CancelGuard, SessionGuard
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.authority.standing import Standing
@@ -30,7 +30,7 @@ class World:
 
     def permit(self, standing: Standing | None = None) -> Permit:
         stamp = Stamp(agent=self.agent, target=self.tool, link=self.server, policy=self.policy)
-        return mint(
+        return Permit(
             call=CallId("c1"),
             stamp=stamp,
             deadline=10.0,
@@ -151,7 +151,7 @@ def test_where_a_server_has_a_login_the_permit_ends_when_either_moves_on(moved: 
         "link": world.server,
     }
     stamp = Stamp(agent=world.agent, target=world.tool, policy=world.policy, **cells)
-    permit = mint(call=CallId("c1"), stamp=stamp, deadline=10.0, now=lambda: 0.0)
+    permit = Permit(call=CallId("c1"), stamp=stamp, deadline=10.0, now=lambda: 0.0)
     permit.check()
 
     world.ledger.void(cells[moved], DenyReason.SCOPE_CHANGED)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from orchestrator.authority._mint import Permit, Stamp, mint
+from orchestrator.authority._mint import Permit, Stamp
 from orchestrator.authority.gate import Gate
 from orchestrator.authority.ledger import Cell, CellKind, Ledger
 from orchestrator.core.errors import AuthorityError, DenyReason
@@ -42,7 +42,7 @@ class Apart:
         )
 
     def permit(self, *, deadline: float = 100.0) -> Permit:
-        return mint(
+        return Permit(
             call=CallId("c1"),
             stamp=self.stamp,
             deadline=deadline,
