@@ -204,8 +204,7 @@ class AuditLog:
         self.close()
 
     def _keep_head(self, *, durably: bool) -> Head:
-        for leaf in self._leaves:
-            self._tree.add(bytes.fromhex(leaf))
+        self._tree.extend(map(bytes.fromhex, self._leaves))
         self._leaves.clear()
         head = replace(self._chain.head, root=self._tree.root().hex())
         if self._signer is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final
 
+from orchestrator.audit.forms import FilledRecord, check_names
 from orchestrator.core.documents import read_bounded, read_json
 from orchestrator.core.errors import ConfigError
 
@@ -32,23 +32,14 @@ CHAIN_START: Final = "0" * 64
 RECORD_BYTES_MAX: Final = 64 * 1024
 """One line. Records hold names, digests and counts; never content."""
 
-_RESERVED: Final = frozenset({"seq", "time", "kind", "prev", "hash"})
 _TIME_MAX: Final = 253_402_300_800
 """The year 10000."""
 _DEPTH_SURE: Final = 24
 """A record with fewer opening brackets cannot be too deep to be read back."""
 _HASH_TAIL: Final = len(',"hash":"') + 64 + len('"}')
-_quoted: Final = cast("Callable[[object], str]", encode_basestring_ascii)
-"""A text as JSON; raises TypeError for anything else."""
-_FORMS_MAX: Final = 256
-"""Forms that are kept: more than there are kinds, each with some sets of fields."""
 _encode_fields: Final = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
-
-
-_FORMS: Final[dict[tuple[str, ...], str]] = {}
-"""By kind and names of fields: the line of such a record but for its values, all of them texts."""
 
 
 class BadRecordError(ValueError):
@@ -76,52 +67,29 @@ def encode(
     Raises ValueError for a kind that is not a plain word, a reserved field, a value that JSON does
     not have, and past the bounds of size and depth: what `decode` would refuse is never written.
     """
-    form = _FORMS.get((kind, *fields))
-    if form is not None:
-        # kind and names are those of a record that was looked through
-        try:
-            text = form % (seq, time, *map(_quoted, fields.values()), prev)
-        except TypeError:  # not all of them are texts this time
-            pass
-        else:
-            return _closed(kind, text)
-    if not (kind.isidentifier() and kind.isascii()):
-        raise ValueError("the kind of a record is one plain word")
-    if not _RESERVED.isdisjoint(fields):
-        raise ValueError("the fields seq, time, kind, prev and hash belong to the log")
-    try:
-        inside = _encode_fields(dict(fields))
-    except (TypeError, RecursionError) as error:
-        raise ValueError(f"not a JSON value in a record of kind {kind}") from error
-    _keep_form(kind, fields)
-    comma = "," if len(inside) > 2 else ""
-    line, digest = _closed(
-        kind,
-        f'{{"seq":{seq},"time":{time:.6f},"kind":"{kind}"{comma}{inside[1:-1]},"prev":"{prev}"',
-    )
-    if inside.count("{") + inside.count("[") > _DEPTH_SURE:
+    if type(fields) is FilledRecord and fields.form.kind == kind:  # most records
+        members, deep = fields.written(), False
+    else:
+        members = _written(kind, fields)
+        deep = members.count("{") + members.count("[") > _DEPTH_SURE
+    text = f'{{"seq":{seq},"time":{time:.6f}{members},"prev":"{prev}"'
+    if len(text) + _HASH_TAIL >= RECORD_BYTES_MAX:
+        raise ValueError(f"a record of kind {kind} would have {len(text)} bytes")
+    digest = sha256(text.encode("ascii")).hexdigest()
+    line = f'{text},"hash":"{digest}"}}\n'.encode("ascii")
+    if deep:
         decode(line[:-1])
     return line, digest
 
 
-def _closed(kind: str, text: str) -> tuple[bytes, str]:
-    """Return the line of a record that is whole but for its hash, and the hash."""
-    body = text.encode("ascii")
-    if len(body) + _HASH_TAIL >= RECORD_BYTES_MAX:
-        raise ValueError(f"a record of kind {kind} would have {len(body)} bytes")
-    digest = sha256(body).hexdigest()
-    return b'%b,"hash":"%b"}\n' % (body, digest.encode("ascii")), digest
-
-
-def _keep_form(kind: str, fields: Mapping[str, object]) -> None:
-    """Keep the form of a record that was looked through, if all in it are texts."""
-    if type(kind) is not str or len(_FORMS) >= _FORMS_MAX:
-        return
-    # a key that is not a text would be written as one
-    if all(type(name) is str and isinstance(text, str) for name, text in fields.items()):
-        names = "".join([f",{_quoted(name)}:".replace("%", "%%") + "%s" for name in fields])
-        text = f'{{"seq":%d,"time":%.6f,"kind":"{kind}"{names},"prev":"%s"'
-        _FORMS[kind, *fields] = text
+def _written(kind: str, fields: Mapping[str, object]) -> str:
+    """Return the kind and the fields of a record as they stand in its line."""
+    check_names(kind, fields)
+    try:
+        inside = _encode_fields(dict(fields))[1:-1]
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"not a JSON value in a record of kind {kind}") from error
+    return f',"kind":"{kind}",{inside}' if inside else f',"kind":"{kind}"'
 
 
 def hash_of(line: bytes) -> str:

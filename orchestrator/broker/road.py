@@ -8,6 +8,7 @@ from typing import Final
 
 from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import SessionLostError
+from orchestrator.audit.forms import FilledRecord
 from orchestrator.authority.approval import Approval
 from orchestrator.authority.gate import Gate, Permit, Stamp
 from orchestrator.authority.history import PolicyHistory
@@ -21,6 +22,7 @@ from orchestrator.broker.duties import Duties
 from orchestrator.broker.failing import failed
 from orchestrator.broker.flights import CallFlight, Draining, Seen
 from orchestrator.broker.ports import BrokerPorts
+from orchestrator.broker.records import decided, ended
 from orchestrator.broker.renewing import TURNED_AWAY, Renewing, TurnedAwayError, something_due
 from orchestrator.broker.rounds import MoreInputError, answer_round, read_round
 from orchestrator.broker.tracing import tell_decision, tell_refusal
@@ -262,18 +264,10 @@ class Broker:
             standing=None if decision is capability.constant else wish.view.standing,
             deadline=self._now() + min(seconds, self._limits.call_seconds_max),
         )
+        ref, effect = wish.ref, "permit" if approval is None else "approved"
+        form = decided(ref.server, ref.name, capability.ref.digest, effect, rule_of(decision))
         self._audit.append(
-            "decision",
-            {
-                "call": wish.id,
-                "agent": wish.view.agent,
-                "server": wish.ref.server,
-                "tool": wish.ref.name,
-                "definition": capability.ref.digest,
-                "arguments": wish.recorded,
-                "effect": "permit" if approval is None else "approved",
-                "rule": rule_of(decision),
-            },
+            "decision", FilledRecord(form, (wish.id, wish.view.agent, wish.recorded))
         )
         return permit
 
@@ -340,9 +334,7 @@ class Broker:
             self._audit.flush()
 
     def _ended(self, wish: Wish, outcome: str, delivery: str) -> None:
-        self._audit.append(
-            "call_ended", {"call": wish.id, "outcome": outcome, "delivery": delivery}
-        )
+        self._audit.append("call_ended", FilledRecord(ended(outcome, delivery), (wish.id,)))
 
 
 def _nothing_there(wish: Wish) -> AuthorityError:

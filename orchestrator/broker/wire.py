@@ -9,7 +9,9 @@ from typing import Final
 
 from mcp_client.ports import SendGuard
 from mcp_client.session import ClientSession
+from orchestrator.audit.forms import FilledRecord
 from orchestrator.authority.ledger import Cell
+from orchestrator.broker.records import answered, sent
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wish import Wish
 from orchestrator.core.errors import AuthorityError, DenyReason
@@ -90,7 +92,7 @@ class WireObserver:
         call = None if wish is None else wish.id
         if wish is not None:
             self._open[request_id] = wish.view
-        self._audit.append("sent", {"call": call or "", "server": self._server, "method": method})
+        self._audit.append("sent", FilledRecord(sent(self._server, method), (call or "",)))
         if self._traced:
             target = "" if wish is None else wish.ref.name
             self._telemetry.request_started(self.peer, request_id, method, target, call)
@@ -100,7 +102,7 @@ class WireObserver:
         wish = self._wishes.get(request_id)
         self._open.pop(request_id, None)
         call = "" if wish is None else wish.id
-        self._audit.append("answered", {"call": call, "server": self._server, "method": method})
+        self._audit.append("answered", FilledRecord(answered(self._server, method), (call,)))
         if self._traced:
             self._telemetry.request_ended(self.peer, request_id, error_type)
 

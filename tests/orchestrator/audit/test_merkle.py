@@ -96,3 +96,16 @@ def test_there_is_no_path_for_a_leaf_that_is_not_there(index: int) -> None:
     with pytest.raises(IndexError):
         inclusion_path([b"a", b"b", b"c"], index)
     assert root_from_path(b"a", index, 3, ()) is None
+
+
+@given(st.lists(st.lists(st.binary(max_size=3), max_size=9), max_size=6))
+def test_leaves_that_are_added_together_come_out_as_one_by_one(parts: list[list[bytes]]) -> None:
+    together = MerkleTree()
+    for part in parts:
+        together.extend(part)
+    leaves = [leaf for part in parts for leaf in part]
+
+    assert together.root() == grown(leaves).root() == slow_root(leaves)
+    assert together.size == len(leaves)
+    together.add(b"next")
+    assert together.root() == slow_root([*leaves, b"next"])
