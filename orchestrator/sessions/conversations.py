@@ -5,21 +5,16 @@ What was said in one is kept with its agent's record, and goes when the conversa
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from orchestrator.core.errors import ConfigError, Where
-from orchestrator.sessions.state import refuse_shared
+from orchestrator.sessions.private_database import PrivateDatabase
 
 __all__ = ["KEPT_MAX", "Conversation", "Conversations"]
 
 KEPT_MAX: Final = 1_000
 """Conversations that are kept; then the one that was used longest ago is forgotten."""
-_BUSY_SECONDS: Final = 2.0
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS conversations (
   id TEXT PRIMARY KEY, cwd TEXT NOT NULL, project TEXT NOT NULL, title TEXT NOT NULL,
@@ -46,26 +41,23 @@ class Conversations:
     """
 
     def __init__(self, path: Path, *, kept_max: int = KEPT_MAX) -> None:
-        self._path = path
         self._kept_max = kept_max
-        with self._telling():
-            path.touch(mode=0o600, exist_ok=True)
-        refuse_shared(path)
-        with self._telling():
-            self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.executescript(_SCHEMA)
+        self._database = PrivateDatabase(
+            path,
+            schema=_SCHEMA,
+            what="the list of conversations",
+            without="without the file, conversations begin anew",
+        )
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        self._database.close()
 
     def find(self, name: str) -> Conversation | None:
         """Return one by its id."""
         query = f"SELECT {_COLUMNS} FROM conversations WHERE id = ?"  # noqa: S608 - ours
-        with self._telling():
-            row = self._db.execute(query, (name,)).fetchone()
+        with self._database.using() as db:
+            row = db.execute(query, (name,)).fetchone()
         return None if row is None else _conversation(row)
 
     def page(self, *, cwd: str | None, skip: int, count: int) -> tuple[Conversation, ...]:
@@ -74,8 +66,8 @@ class Conversations:
             f"SELECT {_COLUMNS} FROM conversations WHERE ?1 IS NULL OR cwd = ?1 "  # noqa: S608 - ours
             "ORDER BY changed DESC, id LIMIT ?2 OFFSET ?3"
         )
-        with self._telling():
-            return tuple(map(_conversation, self._db.execute(query, (cwd, count, skip)).fetchall()))
+        with self._database.using() as db:
+            return tuple(map(_conversation, db.execute(query, (cwd, count, skip)).fetchall()))
 
     def save(self, conversation: Conversation) -> tuple[Conversation, ...]:
         """Keep one, and return those that there is no room for any more: their records are to go."""
@@ -90,9 +82,9 @@ class Conversations:
             f"SELECT {_COLUMNS} FROM conversations ORDER BY changed DESC, id "  # noqa: S608 - ours
             "LIMIT -1 OFFSET ?"
         )
-        with self._telling():
-            self._db.execute("INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, ?, ?)", row)
-            found = self._db.execute(spare, (self._kept_max,)).fetchall()
+        with self._database.using() as db:
+            db.execute("INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, ?, ?)", row)
+            found = db.execute(spare, (self._kept_max,)).fetchall()
         gone = tuple(map(_conversation, found))
         for item in gone:
             self.delete(item.id)
@@ -100,21 +92,8 @@ class Conversations:
 
     def delete(self, name: str) -> None:
         """Forget one. Idempotent."""
-        with self._telling():
-            self._db.execute("DELETE FROM conversations WHERE id = ?", (name,))
-
-    @contextmanager
-    def _telling(self) -> Generator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise ConfigError(
-                f"the list of conversations cannot be used: {type(error).__name__}",
-                code="E-STATE-RECORDS",
-                why=str(error),
-                fix="look at the disk; without the file, conversations begin anew",
-                where=Where(str(self._path)),
-            ) from error
+        with self._database.using() as db:
+            db.execute("DELETE FROM conversations WHERE id = ?", (name,))
 
 
 def _conversation(row: tuple[str, str, str, str, float]) -> Conversation:

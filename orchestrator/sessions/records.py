@@ -7,17 +7,14 @@ SQLite file in the state folder, for its owner alone.
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from orchestrator.agents.lifecycle import AgentState, TaskState
 from orchestrator.core.documents import read_json
-from orchestrator.core.errors import ConfigError, Where
-from orchestrator.sessions.state import refuse_shared
+from orchestrator.sessions.private_database import PrivateDatabase
 
 __all__ = ["AgentRecord", "AgentRecords", "MemoryRecords", "SqliteRecords", "TaskRecord"]
 
@@ -33,7 +30,6 @@ CREATE TABLE IF NOT EXISTS tasks (
   session TEXT NOT NULL, path TEXT NOT NULL, number INTEGER NOT NULL, state TEXT NOT NULL,
   detail TEXT NOT NULL, PRIMARY KEY (session, path, number)) WITHOUT ROWID;
 """
-_BUSY_SECONDS: Final = 2.0
 _DETAIL_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
@@ -125,33 +121,30 @@ class SqliteRecords:
     def __init__(self, path: Path, *, session: str) -> None:
         self._path = path
         self._session = session
-        with self._telling():
-            path.touch(mode=0o600, exist_ok=True)
-        refuse_shared(path)
-        with self._telling():
-            self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            # with WAL this outlives a process that is killed; only a power cut can take the last
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.executescript(_SCHEMA)
+        self._database = PrivateDatabase(
+            path,
+            schema=_SCHEMA,
+            what="the records of agents",
+            without="without the file, persistent agents begin anew",
+        )
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        self._database.close()
 
     def agents(self) -> tuple[AgentRecord, ...]:
         """Return what is kept of every agent of the session, by path."""
         query = (
             "SELECT path, state, incarnation, detail FROM agents WHERE session = ? ORDER BY path"
         )
-        with self._telling():
-            return tuple(map(self._agent, self._db.execute(query, (self._session,))))
+        with self._database.using() as db:
+            return tuple(map(self._agent, db.execute(query, (self._session,))))
 
     def find(self, path: str) -> AgentRecord | None:
         """Return what is kept of an agent."""
         query = "SELECT path, state, incarnation, detail FROM agents WHERE session = ? AND path = ?"
-        with self._telling():
-            row = self._db.execute(query, (self._session, path)).fetchone()
+        with self._database.using() as db:
+            row = db.execute(query, (self._session, path)).fetchone()
             return None if row is None else self._agent(row)
 
     def tasks(self, path: str) -> tuple[TaskRecord, ...]:
@@ -159,8 +152,8 @@ class SqliteRecords:
         query = (
             "SELECT number, state, detail FROM tasks WHERE session = ? AND path = ? ORDER BY number"
         )
-        with self._telling():
-            rows = self._db.execute(query, (self._session, path)).fetchall()
+        with self._database.using() as db:
+            rows = db.execute(query, (self._session, path)).fetchall()
             return tuple(
                 TaskRecord(number=number, state=TaskState(state), detail=self._read(detail))
                 for number, state, detail in rows
@@ -174,11 +167,11 @@ class SqliteRecords:
             "SELECT path FROM agents WHERE session = ? ORDER BY changed DESC, path "
             "LIMIT -1 OFFSET ?"
         )
-        with self._telling():
-            self._db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?, ?, ?)", row)
-            for (path,) in self._db.execute(spare, (self._session, AGENTS_MAX)).fetchall():
+        with self._database.using() as db:
+            db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?, ?, ?)", row)
+            for (path,) in db.execute(spare, (self._session, AGENTS_MAX)).fetchall():
                 for table in ("agents", "tasks"):
-                    self._db.execute(
+                    db.execute(
                         f"DELETE FROM {table} WHERE session = ? AND path = ?",  # noqa: S608 - ours
                         (self._session, path),
                     )
@@ -187,18 +180,18 @@ class SqliteRecords:
         """Keep a task; forget the oldest where there are too many."""
         detail = json.dumps(record.detail, ensure_ascii=True)
         row = (self._session, path, record.number, record.state.value, detail)
-        with self._telling():
-            self._db.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)", row)
-            self._db.execute(
+        with self._database.using() as db:
+            db.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)", row)
+            db.execute(
                 "DELETE FROM tasks WHERE session = ? AND path = ? AND number <= ?",
                 (self._session, path, record.number - TASKS_MAX),
             )
 
     def forget(self) -> None:
         """Remove all that is kept of this session."""
-        with self._telling():
+        with self._database.using() as db:
             for table in ("agents", "tasks"):
-                self._db.execute(
+                db.execute(
                     f"DELETE FROM {table} WHERE session = ?",  # noqa: S608 - ours
                     (self._session,),
                 )
@@ -214,17 +207,3 @@ class SqliteRecords:
 
     def _read(self, detail: str) -> Mapping[str, object]:
         return dict(read_json(detail, str(self._path), bytes_max=_DETAIL_BYTES_MAX).root)
-
-    @contextmanager
-    def _telling(self) -> Generator[None]:
-        """Say what is wrong with the file in our own words."""
-        try:
-            yield
-        except (sqlite3.Error, OSError, ValueError) as error:
-            raise ConfigError(
-                f"the records of agents cannot be used: {type(error).__name__}",
-                code="E-STATE-RECORDS",
-                why=str(error),
-                fix="look at the disk; without the file, persistent agents begin anew",
-                where=Where(str(self._path)),
-            ) from error

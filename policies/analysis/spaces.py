@@ -13,6 +13,7 @@ from policies.analysis.patience import Patience
 from policies.analysis.reading import looked_at
 from policies.analysis.words import pattern_of, words_for
 from policies.evaluation import MISSING, PolicySet, kind_fits
+from policies.evaluation.witnesses import put_argument
 from policies.limits import PolicyLimits
 from policies.model import (
     Annotations,
@@ -96,7 +97,7 @@ class _Draft:
     def take(self, axis: Axis, value: object) -> bool:
         match axis.field:
             case "argument":
-                return _put(self.arguments, axis.key, value)
+                return put_argument(self.arguments, axis.key, value)
             case "hint":
                 self.hints[axis.key[0]] = cast("bool | None", value)
             case "left":
@@ -131,23 +132,6 @@ class _Draft:
                 self.left,
             ),
         )
-
-
-def _put(arguments: dict[str, object], keys: tuple[str, ...], value: object) -> bool:
-    """Place a value; False if what is there already leaves no room, so that the case is void."""
-    if value is MISSING:
-        return True
-    here = arguments
-    for key in keys[:-1]:
-        inner = here.setdefault(key, {})
-        if not isinstance(inner, dict):
-            return False
-        here = cast("dict[str, object]", inner)
-    if keys[-1] in here:
-        return False
-    # a copy: an example of an object is filled by its children
-    here[keys[-1]] = {} if value == {} else value
-    return True
 
 
 # ------------------------------------------------------------------------------------------- cutting

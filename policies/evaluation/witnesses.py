@@ -38,7 +38,7 @@ from policies.model import (
     Weekday,
 )
 
-__all__ = ["witnesses"]
+__all__ = ["put_argument", "witnesses"]
 
 _ELSEWHERE = "another server"
 _UNKNOWN = "another argument"
@@ -171,13 +171,16 @@ def _put_all(
 ) -> Mapping[str, object] | None:
     arguments: dict[str, object] = {}
     for keys, value in zip(pointers, values, strict=True):
-        if not _put(arguments, keys, value):
+        if not put_argument(arguments, keys, value):
             return None
     return arguments
 
 
-def _put(arguments: dict[str, object], keys: tuple[str, ...], value: object) -> bool:
-    """Place a value; False if what is there already leaves no room, so that the case is void."""
+def put_argument(arguments: dict[str, object], keys: tuple[str, ...], value: object) -> bool:
+    """Place a value at a pointer's keys, making objects on the way.
+
+    False if what is there already leaves no room, so that the case is void.
+    """
     if value is MISSING:
         return True
     here = arguments
