@@ -14,6 +14,7 @@ from orchestrator.core.errors import ConfigError, RemitError
 
 __all__ = [
     "DEFAULT_BUDGET",
+    "OPEN_BUDGET",
     "Budget",
     "Exhausted",
     "Meter",
@@ -65,6 +66,8 @@ class Budget:
 
     def or_else(self, default: Budget) -> Budget:
         """Return this budget with what it leaves open taken from `default`."""
+        if self is OPEN_BUDGET or self is default:
+            return default
         return Budget(
             turns=default.turns if self.turns is None else self.turns,
             calls=default.calls if self.calls is None else self.calls,
@@ -76,6 +79,8 @@ class Budget:
 
     def at_most(self, bound: Budget) -> Budget:
         """Return this budget with nothing in it above `bound`; what neither bounds stays open."""
+        if bound is OPEN_BUDGET or self is OPEN_BUDGET:
+            return bound if self is OPEN_BUDGET else self
         return Budget(
             turns=_least(self.turns, bound.turns),
             calls=_least(self.calls, bound.calls),
@@ -87,6 +92,8 @@ class Budget:
 
     def half(self) -> Budget:
         """Return half of each, rounded up; time is whole, since it passes for all at once."""
+        if self is OPEN_BUDGET:
+            return self
         return Budget(
             turns=_half(self.turns),
             calls=_half(self.calls),
@@ -96,6 +103,9 @@ class Budget:
             seconds=self.seconds,
         )
 
+
+OPEN_BUDGET: Final = Budget()
+"""Bounds nothing. Most agents and sessions name no budget: this one is told from others at a look."""
 
 DEFAULT_BUDGET: Final = Budget(
     turns=200, calls=500, tokens=1_000_000, bytes=64 * 1024 * 1024, seconds=600.0
@@ -160,13 +170,14 @@ class Meter:
     """What one agent has spent of a budget. `started` and each `now` are readings of one clock.
 
     A tree of agents has a tree of meters: what a child may spend is set aside in its parent's
-    meter before it starts (`set_aside`), and what it did not spend is given back at its end
-    (`give_back`). So all of them together never have more than the first one had.
+    meter before it starts (`child`), and what it did not spend is handed back at its end
+    (`hand_back`). So all of them together never have more than the first one had.
     """
 
     __slots__ = (
         "_lent",
         "_price",
+        "_purse",
         "_started",
         "budget",
         "bytes",
@@ -185,7 +196,8 @@ class Meter:
         self.bytes = 0
         self._started = started
         self._price = price
-        self._lent: tuple[Callable[[], None], ...] = ()
+        self._purse: Meter | None = None
+        self._lent: dict[Meter, None] | None = None
 
     def begin(self, *, started: float, price: Price | None) -> None:
         """Let the time of the budget begin now, and count money by this price."""
@@ -218,8 +230,8 @@ class Meter:
         """Return the seconds since the start."""
         return max(0.0, now - self._started)
 
-    def set_aside(self, wanted: Budget, now: float) -> Budget:
-        """Count a child's budget as spent, and return it: what it wants, within what is left.
+    def child(self, wanted: Budget, now: float) -> Meter:
+        """Return a child's meter. Its budget is what it wants within what is left, and counts as spent.
 
         What it leaves open is half of what is left here, and within `DEFAULT_BUDGET`.
         """
@@ -230,29 +242,45 @@ class Meter:
         self.tokens += given.tokens or 0
         self.usd += given.usd or 0.0
         self.bytes += given.bytes or 0
-        return given
+        made = Meter(given, started=now)
+        made._purse = self
+        return made
 
-    def give_back(self, given: Budget, child: Meter) -> None:
-        """Count what a child has spent in place of what was set aside for it."""
-        self.turns += child.turns - (given.turns or 0)
-        self.calls += child.calls - (given.calls or 0)
-        self.tokens += child.tokens - (given.tokens or 0)
-        self.usd += child.usd - (given.usd or 0.0)
-        self.bytes += child.bytes - (given.bytes or 0)
+    def hand_back(self) -> None:
+        """Count what was spent in place of what was set aside for it, where that was. Idempotent."""
+        purse, self._purse = self._purse, None
+        if purse is None:
+            return
+        self.settle()
+        given = self.budget
+        purse.turns += self.turns - (given.turns or 0)
+        purse.calls += self.calls - (given.calls or 0)
+        purse.tokens += self.tokens - (given.tokens or 0)
+        purse.usd += self.usd - (given.usd or 0.0)
+        purse.bytes += self.bytes - (given.bytes or 0)
+        purse.forget(self)
 
-    def lend(self, give_back: Callable[[], None]) -> None:
-        """Note what returns a child's budget, for `settle`: it does so once, whoever calls it."""
-        self._lent = (*self._lent, give_back)
+    def lend(self, child: Meter) -> None:
+        """Note that a child may have to hand back before it ends by itself: see `settle`."""
+        if self._lent is None:
+            self._lent = {}
+        self._lent[child] = None
+
+    def forget(self, child: Meter) -> None:
+        """Take note that a child has handed back."""
+        if self._lent is not None:
+            self._lent.pop(child, None)
 
     def settle(self) -> None:
-        """Have all children's budgets returned: who has spent of this one has ended, and they with it."""
-        for give_back in self._lent:
-            give_back()
-        self._lent = ()
+        """Have all children hand back: who has spent of this one has ended, and they with it."""
+        for child in tuple(self._lent or ()):
+            child.hand_back()
 
     def remaining(self, now: float) -> Budget:
         """Return what is left, with None where nothing bounds it."""
         budget = self.budget
+        if budget is OPEN_BUDGET:
+            return budget
         return Budget(
             turns=_left(budget.turns, self.turns),
             calls=_left(budget.calls, self.calls),
@@ -296,12 +324,12 @@ class Meter:
         Calls are none of them: a model without a call left may still answer.
         """
         budget = self.budget
-        if not (  # asked before each turn of each agent, and hardly ever so
-            _reached(budget.turns, self.turns)
-            or _reached(budget.tokens, self.tokens)
-            or _reached(budget.usd, self.usd)
-            or _reached(budget.bytes, self.bytes)
-            or _reached(budget.seconds, self.seconds(now))
+        if (  # asked before each turn of each agent, and mostly so
+            (budget.turns is None or self.turns < budget.turns)
+            and (budget.tokens is None or self.tokens < budget.tokens)
+            and (budget.usd is None or self.usd < budget.usd)
+            and (budget.bytes is None or self.bytes < budget.bytes)
+            and (budget.seconds is None or self.seconds(now) < budget.seconds)
         ):
             return None
         return next((spent for item in _NEEDED if (spent := self.spent(item, now))), None)
@@ -332,10 +360,6 @@ def _least(one: _Number | None, other: _Number | None) -> _Number | None:
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
-
-
-def _reached(limit: float | None, used: float) -> bool:
-    return limit is not None and used >= limit
 
 
 def _half(value: int | None) -> int | None:

@@ -38,6 +38,7 @@ from orchestrator.agents.mailbox import Mailbox, Message
 from orchestrator.agents.model import (
     RECIPE_PROVIDER,
     AgentTask,
+    Call,
     CallResult,
     Conversation,
     Model,
@@ -51,8 +52,9 @@ from orchestrator.agents.view import View
 from orchestrator.core.errors import AuthorityError, DenyReason, RemitError
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.core.ports import AuditSink, Clock, Telemetry
+from orchestrator.core.ports import AuditSink, Clock, Span, Telemetry
 from orchestrator.telemetry import names
+from orchestrator.telemetry.null import NO_TELEMETRY
 
 __all__ = ["Tether", "run_agent"]
 
@@ -69,6 +71,9 @@ class _Untethered:
 
     def lapsed(self) -> DenyReason | None:
         return None
+
+    def end(self, result: AgentResult) -> AgentResult:
+        return result
 
 
 _UNTETHERED: Final = _Untethered()
@@ -100,8 +105,8 @@ def run_agent(
     before each). Where the budget has no room for a call, it is refused with `BUDGET_SPENT` and
     the model has one more turn to answer with what it has. What `budget` leaves open is taken
     from `DEFAULT_BUDGET`. An answer that does not fit `shape` goes back to the model a bounded
-    number of times. Without `emit` nobody is told of what it does. `meter` counts, where the agent is one of a tree. What pulls at `tether` ends
-    the agent, with status CANCELLED and no error. A cancellation from outside is told (`AgentEnded`,
+    number of times. Without `emit` nobody is told of what it does. `meter` counts, where the agent
+    is one of a tree. What pulls at `tether` ends the agent, with status CANCELLED. A cancellation from outside is told (`AgentEnded`,
     audit) and goes on.
 
     Raises:
@@ -119,7 +124,6 @@ def run_agent(
         letters=task.mail,
         meter=meter,
         shape=shape,
-        corrections=Mailbox(bounds),
         caller=Caller(
             view, clock=clock, audit=audit, emit=emit, parallel_max=limits.calls_parallel_max
         ),
@@ -131,8 +135,9 @@ def run_agent(
         bounds=bounds,
         tether=tether,
     )
-    said = unheard if emit is None else run.tell
-    run.task = replace(task, mail=run.mail, returns=shape.schema, said=said)
+    if emit is not None or shape is not any_answer:
+        said = unheard if emit is None else run.tell
+        run.task = replace(task, mail=run.mail, returns=shape.schema, said=said)
     return run.to_its_end()
 
 
@@ -145,6 +150,10 @@ class Tether(Protocol):
 
     def lapsed(self) -> DenyReason | None:
         """Return why the agent may not go on; None if it may."""
+        ...
+
+    def end(self, result: AgentResult) -> AgentResult:
+        """Let go: the agent has ended, however it has. Return the result, with the cause in it."""
         ...
 
 
@@ -169,7 +178,6 @@ class _Run:
     letters: Callable[[], Sequence[Message]]
     meter: Meter
     shape: AnswerShape[object]
-    corrections: Mailbox
     caller: Caller
     clock: Clock
     audit: AuditSink
@@ -181,37 +189,72 @@ class _Run:
     malformed: int = 0
     unfit: int = 0
     said: object = None
+    corrections: Mailbox | None = None
     no_calls: Exhausted | None = None
     """Set once there is no room for a call: the model has one turn more."""
 
     async def to_its_end(self) -> AgentResult:
-        """Tell that it begins, run it, tell how it ended."""
-        agent = self.view.agent
-        name = f"{self.model.provider}:{self.model.name}"
-        if self.emit is not None:
-            self.emit(AgentStarted(agent=agent, model=name))
-        self.audit.append("agent_started", {"agent": agent, "model": name})
+        """Tell that it begins, run it, tell how it ended.
+
+        All of it is one frame: each frame more costs every agent that waits a third of a kilobyte.
+        """
         end = _INTERRUPTED
         try:
+            self._tell_start()
             with self.telemetry.agent(
-                agent, self.model.name, self.model.provider, stays=self.task.stays
+                self.view.agent, self.model.name, self.model.provider, stays=self.task.stays
             ) as span:
                 until = anyio.current_time() + _seconds(self.meter)
                 # one scope for all that can end it: each costs an agent that waits half a kilobyte
                 with anyio.CancelScope(deadline=until) as scope:
                     self.tether.hold(scope)
-                    end = await self.converse()
+                    try:
+                        async with self.model.converse(
+                            self.task, self.view.tools, self.gate
+                        ) as conversation:
+                            results: tuple[CallResult, ...] = ()
+                            found = self._spent()
+                            while found is None:
+                                turn = await self._turn(conversation, results)
+                                results = ()
+                                found, calls = self._wanted(turn)
+                                if calls is not None:
+                                    results = await self.caller.make(calls)
+                                    results, found = self._called(turn, results)
+                                found = found or self._spent()
+                            end = found
+                    except RemitError as error:
+                        end = self._broken_off(error)
                 if scope.cancelled_caught and self._timed_out(scope, until):
                     end = self._out_of_time()
-                for resource, left in self.meter.left_by_name(self.clock.now()).items():
-                    span.set(names.BUDGET_LEFT.format(resource), left)
-                if end.error is not None:
-                    span.fail(end.error.code)
+                if self.telemetry is not NO_TELEMETRY:
+                    self._trace_end(span, end)
         finally:
-            self.meter.settle()
-            result = self._result(end)
+            result = self._over(end)
+        return result
+
+    def _tell_start(self) -> None:
+        agent = self.view.agent
+        name = f"{self.model.provider}:{self.model.name}"
+        if self.emit is not None:
+            self.emit(AgentStarted(agent=agent, model=name))
+        self.audit.append("agent_started", {"agent": agent, "model": name})
+
+    def _trace_end(self, span: Span, end: _End) -> None:
+        for resource, left in self.meter.left_by_name(self.clock.now()).items():
+            span.set(names.BUDGET_LEFT.format(resource), left)
+        if end.error is not None:
+            span.fail(end.error.code)
+
+    def _over(self, end: _End) -> AgentResult:
+        """Tell how it ended, and let go of what held it, whatever goes wrong in telling."""
+        self.meter.settle()
+        result = self._result(end)
+        try:
             self.audit.append("agent_ended", _record(result))
             self._tell_end(result)
+        finally:
+            result = self.tether.end(result)
         return result
 
     def _tell_end(self, result: AgentResult) -> None:
@@ -256,36 +299,29 @@ class _Run:
 
     def mail(self) -> Sequence[Message]:
         """Return what the model is to read before its next turn, and forget it."""
-        return (*self.corrections.take(), *self.letters())
+        corrections = self.corrections.take() if self.corrections is not None else ()
+        return (*corrections, *self.letters())
 
     def tell(self, text: str) -> None:
         """Tell what the model writes, as it arrives."""
         if self.emit is not None:
             self.emit(AgentSaid(agent=self.view.agent, text=text))
 
-    async def converse(self) -> _End:
-        """Take turns until one of them, or what is spent, ends the agent."""
-        try:
-            async with self.model.converse(self.task, self.view.tools, self.gate) as conversation:
-                results: tuple[CallResult, ...] = ()
-                while True:
-                    spent = self.meter.exhausted(self.clock.now())
-                    if spent is not None:
-                        return self._out_of(self.no_calls or spent)
-                    turn = await self._turn(conversation, results)
-                    if turn.done:
-                        end = self._answered(turn)
-                        results = ()
-                    elif self.no_calls is not None:
-                        end = self._out_of(self.no_calls)
-                    else:
-                        granted = self.meter.take_calls(len(turn.calls))
-                        results = await self.caller.make(turn.calls[:granted])
-                        results, end = self._called(turn, results)
-                    if end is not None:
-                        return end
-        except RemitError as error:
-            return _End(status=status_of(error), answer=self._last_words(), error=error)
+    def _spent(self) -> _End | None:
+        """Return the end where there is no room for a turn."""
+        spent = self.meter.exhausted(self.clock.now())
+        return None if spent is None else self._out_of(self.no_calls or spent)
+
+    def _wanted(self, turn: Turn) -> tuple[_End | None, Sequence[Call] | None]:
+        """Return the end that a turn is, or the calls of it that there is room for; or neither."""
+        if turn.done:
+            return self._answered(turn), None
+        if self.no_calls is not None:
+            return self._out_of(self.no_calls), None
+        return None, turn.calls[: self.meter.take_calls(len(turn.calls))]
+
+    def _broken_off(self, error: RemitError) -> _End:
+        return _End(status=status_of(error), answer=self._last_words(), error=error)
 
     def _called(
         self, turn: Turn, results: tuple[CallResult, ...]
@@ -388,6 +424,8 @@ class _Run:
             if not turn.open or self.unfit > self.bounds.answer_retries_max:
                 return _End(status=RunStatus.FAILED, answer=self._last_words(), error=error)
             told = f"Your answer is not of the type that was asked for: {error.why}. Answer again."
+            if self.corrections is None:
+                self.corrections = Mailbox(self.bounds)
             self.corrections.put(Message(text=told))
             return None
         if self.no_calls is None:

@@ -14,7 +14,7 @@ import anyio.lowlevel
 from orchestrator.agents.budget import Budget, Meter, MeterReading, Price, price_of
 from orchestrator.agents.lifecycle import TaskStep
 from orchestrator.agents.loop import run_agent
-from orchestrator.agents.mailbox import Mailbox
+from orchestrator.agents.mailbox import Mailbox, no_mail
 from orchestrator.agents.model import AgentTask, Earlier, Model, TurnKeeper
 from orchestrator.agents.results import AgentResult
 from orchestrator.agents.shelf import Shelf
@@ -60,23 +60,17 @@ BackgroundWork = Callable[[], Coroutine[Any, Any, None]]
 
 
 class AgentFlight:
-    """An agent at work: when its cell dies, its task is cancelled, model request and all.
+    """An agent at work: when its cell dies, its task is cancelled, model request and all."""
 
-    `seconds` are what is left of its lease.
-    """
+    __slots__ = ("_cell", "_scope")
 
-    __slots__ = ("_cell", "_scope", "_until")
-
-    def __init__(self, *, cell: Cell, seconds: float = math.inf) -> None:
+    def __init__(self, *, cell: Cell) -> None:
         self._cell = cell
-        self._until = anyio.current_time() + max(seconds, 0.0)
         self._scope: anyio.CancelScope | None = None
 
     def hold(self, scope: anyio.CancelScope) -> None:
         """Take the scope of its task."""
         self._scope = scope
-        if self._until < scope.deadline:
-            scope.deadline = self._until
         if self._cell.reason is not None:  # it ended before it began
             scope.cancel()
 
@@ -126,8 +120,7 @@ class Subagent:
 
     Its view is admitted when it is made: what is added later is never in it (I7). `lineage` are the
     agents that its own children would descend from, itself the last. `meter` counts what it and
-    all below it spend; `give_back` returns the rest to whoever it came from. `through` wraps its
-    view while it works, to keep what it is answered; it widens nothing, since each call that it
+    all below it spend. `through` wraps its view while it works, to keep what it is answered; it widens nothing, since each call that it
     passes on takes the whole road. `standing` is what it carries and has used, `turns` keeps what
     its model says.
     """
@@ -140,7 +133,6 @@ class Subagent:
     cell: Cell
     home: AgentHome
     meter: Meter
-    give_back: Callable[[], None]
     lineage: tuple[Ancestor, ...] = ()
     # made by a factory: a subclass without slots would not set a plain default
     _shelf: Shelf | None = field(default_factory=_no_shelf, init=False)
@@ -197,6 +189,10 @@ class Subagent:
             standing=self.standing,
         )
 
+    def give_back(self) -> None:
+        """Return what it has not spent to whoever that came from. Idempotent."""
+        self.meter.hand_back()
+
     def cancel(self) -> None:
         """Take the agent's authority back and stop it, and all below it."""
         self._take_back(self.cell, DenyReason.AGENT_CANCELLED)
@@ -219,49 +215,19 @@ class Subagent:
         """Raise ConfigError if it has a budget in money, and its model's price is not known."""
         price_of(self.model, self.meter.budget, self.home.prices)
 
-    async def work(
+    def work(
         self,
         order: TaskOrder,
         *,
         meter: Meter,
-        mail: Mailbox,
+        mail: Mailbox | None,
         history: tuple[Earlier, ...] = (),
-    ) -> AgentResult:
-        """Run once, and return what became of it, whatever stopped it; the true cause is in it.
-
-        A cancellation from outside goes on.
-        """
-        cell = self.acting
-        now = self.home.ports.clock.now
-        flight = AgentFlight(cell=cell, seconds=self.cell.lease_until - now())
-        self.home.ledger.depart(flight)
-        reason: DenyReason | None = None
-        try:
-            result = await self._set_out(order, meter, mail, history, flight)
-        finally:
-            if now() >= self.cell.lease_until:
-                self._take_back(self.cell, DenyReason.LEASE_OVER)
-            reason = cell.reason
-            self.home.ledger.arrive(flight)
-            if self.standing.above is not None:  # what it has seen comes back with its result
-                self.standing.above.add(self.standing.labels)
-        if result.status is not RunStatus.CANCELLED or result.error is not None:
-            return result
-        cause = reason or DenyReason.AGENT_CANCELLED
-        error = AuthorityError(
-            f"agent {self.id!r} was stopped: {cause.value.replace('_', ' ')}", reason=cause
-        )
-        return replace(result, error=error)
-
-    def _set_out(
-        self,
-        order: TaskOrder,
-        meter: Meter,
-        mail: Mailbox,
-        history: tuple[Earlier, ...],
-        flight: AgentFlight,
     ) -> Coroutine[Any, Any, AgentResult]:
-        """Return the run, ready to go: no frame that waits has to hold all that it takes."""
+        """Run once; awaited, return what became of it, whatever stopped it; the true cause is in it.
+
+        A cancellation from outside goes on. No frame of its own waits: each costs an agent that is
+        parked a third of a kilobyte.
+        """
         home = self.home
         self._follow(meter)
         view = self._view(_toolbox(self.table))
@@ -273,7 +239,7 @@ class Subagent:
                 prompt=_after(self.plan.preamble, order.prompt),
                 inputs=order.inputs,
                 history=history,
-                mail=mail.take,
+                mail=no_mail if mail is None else mail.take,
                 shelf=self.shelf if _may_read_on(self.table) else None,
                 stays=self.stays,
                 turns=self.turns,
@@ -288,8 +254,54 @@ class Subagent:
             prices=home.prices,
             meter=meter,
             shape=order.shape,
-            tether=flight,
+            tether=_WorkFlight(self),
         )
+
+    def keep_lease(self) -> None:
+        """Take its authority back if its lease is over."""
+        if self.home.ports.clock.now() >= self.cell.lease_until:
+            self._take_back(self.cell, DenyReason.LEASE_OVER)
+
+    def after_work(self) -> None:
+        """Do what is to be done when a run has ended, however it has."""
+        if self.standing.above is not None:  # what it has seen comes back with its result
+            self.standing.above.add(self.standing.labels)
+
+
+class _WorkFlight(AgentFlight):
+    """One run of an agent, from its first step to its last."""
+
+    __slots__ = ("_agent",)
+
+    def __init__(self, agent: Subagent) -> None:
+        super().__init__(cell=agent.acting)
+        self._agent = agent
+
+    def hold(self, scope: anyio.CancelScope) -> None:
+        """Take the scope of its task: from now on the agent is at work, for as long as its lease."""
+        agent = self._agent
+        agent.home.ledger.depart(self)
+        if agent.cell.lease_until < math.inf:
+            left = max(0.0, agent.cell.lease_until - agent.home.ports.clock.now())
+            scope.deadline = min(scope.deadline, anyio.current_time() + left)
+        super().hold(scope)
+
+    def end(self, result: AgentResult) -> AgentResult:
+        """Note that it is over, and return the result with the true cause in it."""
+        agent = self._agent
+        try:
+            agent.keep_lease()
+            reason = self.lapsed()
+        finally:
+            agent.home.ledger.arrive(self)
+            agent.after_work()
+        if result.status is not RunStatus.CANCELLED or result.error is not None:
+            return result
+        cause = reason or DenyReason.AGENT_CANCELLED
+        error = AuthorityError(
+            f"agent {result.agent!r} was stopped: {cause.value.replace('_', ' ')}", reason=cause
+        )
+        return replace(result, error=error)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -298,15 +310,15 @@ class OneOffSubagent(Subagent):
 
     _started: bool = field(default=False, init=False)
 
-    async def run(
+    def run(
         self,
         prompt: str,
         inputs: Mapping[str, object] | None = None,
         *,
         mail: Mailbox | None = None,
         history: tuple[Earlier, ...] = (),
-    ) -> AgentResult:
-        """Work until there is an answer, and return what became of it. Then its authority ends.
+    ) -> Coroutine[Any, Any, AgentResult]:
+        """Work until there is an answer; awaited, return what became of it. Then its authority ends.
 
         `inputs` are handed over as untrusted; what comes into `mail` is read before the next turn;
         `history` is told to its model as its own earlier words. An agent that is cancelled, or whose parent ends,
@@ -318,11 +330,10 @@ class OneOffSubagent(Subagent):
         self._start_once()
         order = TaskOrder(prompt=prompt, inputs=inputs or {}, shape=any_answer)
         try:
-            return await self.work(
-                order, meter=self.meter, mail=Mailbox() if mail is None else mail, history=history
-            )
-        finally:
+            return self.work(order, meter=self.meter, mail=mail, history=history)
+        except BaseException:  # it cannot even begin
             self._over()
+            raise
 
     @overload
     async def start(
@@ -371,6 +382,13 @@ class OneOffSubagent(Subagent):
 
     def _in_task(self, task: Task[Any]) -> Coroutine[Any, Any, AgentResult]:
         return self.work(task.order, meter=self.meter, mail=task.mail)
+
+    def after_work(self) -> None:
+        """Do what is to be done when its run has ended: its authority ends with it."""
+        try:
+            Subagent.after_work(self)
+        finally:
+            self._over()
 
     def _over(self) -> None:
         self.close()

@@ -13,7 +13,7 @@ from typing import Final, TypedDict, TypeVar, cast
 
 from anyio.abc import TaskGroup
 
-from orchestrator.agents.budget import DEFAULT_BUDGET, Budget, Meter, Price
+from orchestrator.agents.budget import DEFAULT_BUDGET, OPEN_BUDGET, Budget, Meter, Price
 from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
 from orchestrator.authority.admission import Ancestor, Grant
@@ -49,7 +49,6 @@ TableOf = Callable[[AgentId, str, Grant, tuple[Ancestor, ...]], CapabilityTable]
 """Returns what an agent of this path and role may reach, under this grant, below these agents."""
 
 _NO_GRANT: Final = Grant()
-_NO_BUDGET: Final = Budget()
 
 SubagentT = TypeVar("SubagentT", bound=Subagent)
 
@@ -78,7 +77,6 @@ class _Parts(TypedDict):
     cell: Cell
     home: AgentHome
     meter: Meter
-    give_back: Callable[[], None]
     lineage: tuple[Ancestor, ...]
     standing: Standing
 
@@ -244,7 +242,7 @@ class Household:
         )
         try:
             table = self._table_of(agent, role, grant, above)
-            wanted = wish.budget or _NO_BUDGET
+            wanted = wish.budget or OPEN_BUDGET
             _refuse_broke(agent, purse, now)
         except BaseException:
             # an agent that was never made leaves nothing in the ledger
@@ -252,11 +250,9 @@ class Household:
             raise
         blind = parent is not None and parent.table is None
         # an agent of the program has what the program says; one that agents make shares with them
-        given = purse.set_aside(wanted.or_else(DEFAULT_BUDGET) if parent is None else wanted, now)
-        meter = Meter(given, started=now)
-        give_back = _GivingBack(purse, given, meter)
+        meter = purse.child(wanted.or_else(DEFAULT_BUDGET) if parent is None else wanted, now)
         if parent is not None:
-            purse.lend(give_back)
+            purse.lend(meter)
         return _Parts(
             plan=AgentPlan(
                 id=agent,
@@ -270,7 +266,6 @@ class Household:
             cell=cell,
             home=self._home,
             meter=meter,
-            give_back=give_back,
             lineage=(*above, Ancestor(table.principal, grant, table.policy)),
             standing=Standing(parent.standing if parent is not None else None, wish.labels),
         )
@@ -283,24 +278,6 @@ class Household:
                 fix="start agents inside of its `async with` block",
             )
         self._group.start_soon(work)
-
-
-class _GivingBack:
-    """Returns, once, what an agent has not spent to where it was set aside."""
-
-    __slots__ = ("_done", "_given", "_meter", "_purse")
-
-    def __init__(self, purse: Meter, given: Budget, meter: Meter) -> None:
-        self._purse = purse
-        self._given = given
-        self._meter = meter
-        self._done = False
-
-    def __call__(self) -> None:
-        if not self._done:
-            self._done = True
-            self._meter.settle()
-            self._purse.give_back(self._given, self._meter)
 
 
 def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import anyio
 
 from mcp_client.client import ServerSource, open_host
-from orchestrator.agents.budget import Budget, Price
+from orchestrator.agents.budget import OPEN_BUDGET, Budget, Price
 from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
 from orchestrator.authority.admission import Grant
@@ -153,7 +153,7 @@ class ParentSession:
             limits=self._limits,
             desk=self._desk,
             prices=dict(prices or {}),
-            budget=budget or Budget(),
+            budget=budget or OPEN_BUDGET,
             table_of=self._tables.of,
             records=records or MemoryRecords(),
         )

@@ -257,8 +257,7 @@ class PersistentSubagent(Subagent):
             return
         now = self.home.ports.clock.now()
         self.meter.begin(started=now, price=None)  # its time is that of one task
-        given = self.meter.set_aside(self.meter.remaining(now), now)
-        self._task_meter = meter = Meter(given, started=now)
+        self._task_meter = meter = self.meter.child(self.meter.remaining(now), now)
         result: AgentResult | None = None
         # A cell for each task: to stop one is to take back what it and its children act under.
         self._task_cell = cell = agent_cell(self.home.ledger, self.id, self.cell)
@@ -280,7 +279,7 @@ class PersistentSubagent(Subagent):
                 self._settle(task, stopped(self.id))
             self._task_cell = self._task_meter = None
             self._take_back(cell, DenyReason.AGENT_CLOSED)
-            self.meter.give_back(given, meter)
+            meter.hand_back()
 
     def _settle(self, task: Task[Any], result: AgentResult) -> None:
         """Note how a task ended; what only ended with its agent can be resumed."""
