@@ -46,6 +46,7 @@ from orchestrator.agents.model import (
     Turn,
     unheard,
 )
+from orchestrator.agents.records import agent_ended, agent_started
 from orchestrator.agents.results import AgentResult, status_of
 from orchestrator.agents.structured import AnswerShape, UnfitAnswerError, any_answer
 from orchestrator.agents.view import View
@@ -238,7 +239,7 @@ class _Run:
         name = f"{self.model.provider}:{self.model.name}"
         if self.emit is not None:
             self.emit(AgentStarted(agent=agent, model=name))
-        self.audit.append("agent_started", {"agent": agent, "model": name})
+        self.audit.append("agent_started", agent_started(agent, name))
 
     def _trace_end(self, span: Span, end: _End) -> None:
         for resource, left in self.meter.left_by_name(self.clock.now()).items():
@@ -251,7 +252,7 @@ class _Run:
         self.meter.settle()
         result = self._result(end)
         try:
-            self.audit.append("agent_ended", _record(result))
+            self.audit.append("agent_ended", agent_ended(result))
             self._tell_end(result)
         finally:
             result = self.tether.end(result)
@@ -471,18 +472,3 @@ def _agent_over(result: CallResult) -> RemitError | None:
     """Return the call's error if it ended the agent itself."""
     error = result.error
     return error if error is not None and status_of(error) is RunStatus.CANCELLED else None
-
-
-def _record(result: AgentResult) -> Mapping[str, object]:
-    return {
-        "agent": result.agent,
-        "status": result.status.value,
-        "code": result.error.code if result.error is not None else "",
-        "turns": result.turns,
-        "calls": result.calls,
-        "denied": result.denied,
-        "refused": result.refused,
-        "failed": result.failed,
-        "tokens": result.tokens,
-        "usd": round(result.usd, 6),
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from json.encoder import encode_basestring_ascii
 from typing import Final, cast
@@ -11,6 +12,9 @@ __all__ = ["FilledRecord", "RecordForm", "check_names"]
 _RESERVED: Final = frozenset({"seq", "time", "kind", "prev", "hash"})
 _quoted: Final = cast("Callable[[object], str]", encode_basestring_ascii)
 """A text as JSON, in ASCII; raises TypeError for anything else."""
+
+
+_encoded: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
 
 
 def check_names(kind: str, fields: Mapping[str, object]) -> None:
@@ -26,7 +30,7 @@ class RecordForm:
 
     Attributes:
         kind: of all of them.
-        fields: in their order; None where each record has a text of its own.
+        fields: in their order, texts and numbers; None where each record has a text of its own.
         head: the line from behind its time up to the first such text.
         pieces: what stands behind each such text, up to the next.
 
@@ -35,7 +39,7 @@ class RecordForm:
 
     __slots__ = ("fields", "head", "kind", "pieces")
 
-    def __init__(self, kind: str, fields: Mapping[str, str | None]) -> None:
+    def __init__(self, kind: str, fields: Mapping[str, str | float | None]) -> None:
         check_names(kind, fields)
         self.kind = kind
         self.fields = fields
@@ -45,7 +49,7 @@ class RecordForm:
             if text is None:
                 pieces.append("")
             else:
-                pieces[-1] += _quoted(text)
+                pieces[-1] += _encoded(text)
         self.head, *rest = pieces
         self.pieces = tuple(rest)
 

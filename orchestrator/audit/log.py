@@ -21,7 +21,7 @@ from typing import Final, Self
 
 from orchestrator.audit.chain import Chain, Head
 from orchestrator.audit.kinds import AuditKind
-from orchestrator.audit.merkle import MerkleTree
+from orchestrator.audit.merkle import HASH_BYTES, MerkleTree
 from orchestrator.audit.signing import Signer
 from orchestrator.core.documents import canonical_bytes
 from orchestrator.core.errors import ConfigError
@@ -82,7 +82,7 @@ class AuditLog:
         self._segment_bytes = 0
         self._full: list[int] = []  # descriptors of segments that the disk was not waited for
         self._tree = MerkleTree()
-        self._leaves: list[str] = []  # hashes of records that the tree has not taken yet
+        self._leaves = bytearray()  # hashes of records that the tree has not taken yet
         self._next_head = clock.wall() + CHECKPOINT_SECONDS
         self._descriptor = descriptor
         self._wall = clock.wall
@@ -141,7 +141,7 @@ class AuditLog:
             return
         chain = self._chain
         line = chain.link(kind, self._wall(), fields)
-        self._leaves.append(chain.last)
+        self._leaves += bytes.fromhex(chain.last)
         self._waiting.append(line)
         self._waiting_bytes += len(line)
 
@@ -159,7 +159,10 @@ class AuditLog:
         self._write_waiting()
         if self._segment_bytes > self._segment_bytes_max:
             self._begin_segment()
-        if len(self._leaves) >= CHECKPOINT_RECORDS or self._chain.time >= self._next_head:
+        if (
+            len(self._leaves) >= CHECKPOINT_RECORDS * HASH_BYTES
+            or self._chain.time >= self._next_head
+        ):
             # What is recorded is recorded; a head that cannot be kept now is kept later.
             with suppress(OSError, ConfigError):
                 self._keep_head(durably=False)
@@ -204,7 +207,8 @@ class AuditLog:
         self.close()
 
     def _keep_head(self, *, durably: bool) -> Head:
-        self._tree.extend(map(bytes.fromhex, self._leaves))
+        leaves = bytes(self._leaves)
+        self._tree.extend(leaves[at : at + HASH_BYTES] for at in range(0, len(leaves), HASH_BYTES))
         self._leaves.clear()
         head = replace(self._chain.head, root=self._tree.root().hex())
         if self._signer is not None:

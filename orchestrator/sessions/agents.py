@@ -118,8 +118,8 @@ def _no_shelf() -> Shelf | None:
 class Subagent:
     """A child that acts. Made by a session; holds no client.
 
-    Its view is admitted when it is made: what is added later is never in it (I7). `lineage` are the
-    agents that its own children would descend from, itself the last. `meter` counts what it and
+    Its view is admitted when it is made: what is added later is never in it (I7). `above` are the
+    agents that it descends from. `meter` counts what it and
     all below it spend. `through` wraps its view while it works, to keep what it is answered; it widens nothing, since each call that it
     passes on takes the whole road. `standing` is what it carries and has used, `turns` keeps what
     its model says.
@@ -133,7 +133,7 @@ class Subagent:
     cell: Cell
     home: AgentHome
     meter: Meter
-    lineage: tuple[Ancestor, ...] = ()
+    above: tuple[Ancestor, ...] = ()
     # made by a factory: a subclass without slots would not set a plain default
     _shelf: Shelf | None = field(default_factory=_no_shelf, init=False)
     through: Callable[[AgentView], View] | None = None
@@ -156,6 +156,14 @@ class Subagent:
         if self.table is None:
             return None
         return CapabilitySnapshot(agent=self.id, cell=self.acting, table=self.table)
+
+    @property
+    def lineage(self) -> tuple[Ancestor, ...]:
+        """The agents that its own children would descend from, itself the last."""
+        if self.table is None:  # its children reach as little as it does
+            return self.above
+        itself = Ancestor(self.table.principal, self.plan.grant, self.table.policy)
+        return (*self.above, itself)
 
     @property
     def shelf(self) -> Shelf:
@@ -451,15 +459,19 @@ def _toolbox(table: CapabilityTable | None) -> Toolbox | None:
     first = _FIRST_SHOWN.get(table)
     if first is None:
         first = _FIRST_SHOWN[table] = _first_shown(table)
-    return first.copy()
+    # who can load nothing needs none of its own
+    return first.copy() if _can_search(table) else first
 
 
 def _first_shown(table: CapabilityTable) -> Toolbox:
-    own = [spec for spec in table.specs if spec.server == BUILTIN_SERVER]
-    toolbox = Toolbox(own)
-    if not any(spec.tool in SEARCH_TOOLS for spec in own):
+    toolbox = Toolbox(spec for spec in table.specs if spec.server == BUILTIN_SERVER)
+    if not _can_search(table):
         toolbox.load(spec for spec in table.specs if spec.server != BUILTIN_SERVER)
     return toolbox
+
+
+def _can_search(table: CapabilityTable) -> bool:
+    return any(table.find(BUILTIN_SERVER, tool) is not None for tool in SEARCH_TOOLS)
 
 
 def stopped(agent: AgentId) -> AgentResult:

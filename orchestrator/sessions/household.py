@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypedDict, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from anyio.abc import TaskGroup
 
 from orchestrator.agents.budget import DEFAULT_BUDGET, OPEN_BUDGET, Budget, Meter, Price
 from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
+from orchestrator.audit.forms import FilledRecord, RecordForm
 from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ceilings import Pin
 from orchestrator.authority.ledger import Cell, Ledger
@@ -50,6 +52,8 @@ TableOf = Callable[[AgentId, str, Grant, tuple[Ancestor, ...]], CapabilityTable]
 
 _NO_GRANT: Final = Grant()
 
+_ADMITTED: Final[WeakKeyDictionary[CapabilityTable, RecordForm]] = WeakKeyDictionary()
+
 SubagentT = TypeVar("SubagentT", bound=Subagent)
 
 
@@ -77,7 +81,7 @@ class _Parts(TypedDict):
     cell: Cell
     home: AgentHome
     meter: Meter
-    lineage: tuple[Ancestor, ...]
+    above: tuple[Ancestor, ...]
     standing: Standing
 
 
@@ -212,17 +216,7 @@ class Household:
         # what somebody allowed an earlier agent of this path was not allowed this one
         self._home.desk.forget(made.id)
         if made.table is not None:
-            self._audit.append(
-                "snapshot_admitted",
-                {
-                    "agent": made.id,
-                    "role": made.table.principal.role,
-                    "snapshot": made.table.digest,
-                    "policy": made.table.policy.digest,
-                    "capabilities": len(made.table),
-                    "interactive": made.table.principal.interactive,
-                },
-            )
+            self._audit.append("snapshot_admitted", FilledRecord(_admitted(made.table), (made.id,)))
         return made
 
     def _parts(self, wish: AgentWish) -> _Parts:
@@ -266,7 +260,7 @@ class Household:
             cell=cell,
             home=self._home,
             meter=meter,
-            lineage=(*above, Ancestor(table.principal, grant, table.policy)),
+            above=above,
             standing=Standing(parent.standing if parent is not None else None, wish.labels),
         )
 
@@ -278,6 +272,24 @@ class Household:
                 fix="start agents inside of its `async with` block",
             )
         self._group.start_soon(work)
+
+
+def _admitted(table: CapabilityTable) -> RecordForm:
+    """Return the records of snapshots of one table: they differ in whose they are."""
+    form = _ADMITTED.get(table)
+    if form is None:
+        form = _ADMITTED[table] = RecordForm(
+            "snapshot_admitted",
+            {
+                "agent": None,
+                "role": table.principal.role,
+                "snapshot": table.digest,
+                "policy": table.policy.digest,
+                "capabilities": len(table),
+                "interactive": table.principal.interactive,
+            },
+        )
+    return form
 
 
 def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:

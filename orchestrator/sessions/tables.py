@@ -48,11 +48,13 @@ class Tables:
         self._interactive = interactive
         self._children = children
         self._tables: dict[tuple[object, ...], CapabilityTable] = {}
+        self._short: dict[tuple[str, int, Grant], CapabilityTable] = {}
         self._read: tuple[PolicySet, bool, bool] | None = None
 
     def clear(self) -> None:
         """Forget all tables: something else is on offer now. Who has one keeps it."""
         self._tables.clear()
+        self._short.clear()
 
     def of(
         self, agent: AgentId, role: str, grant: Grant, above: tuple[Ancestor, ...]
@@ -60,6 +62,10 @@ class Tables:
         """Return the table of an agent, below those `above`; the parent's own is below nobody."""
         policy = self._policies.present
         names_agents, bounds_children = self._said_by(policy)
+        # most agents are made by the program: who is of one role and grant is one to the policy
+        short = None if above or names_agents else (role or agent, depth_of(agent), grant)
+        if short is not None and (table := self._short.get(short)) is not None:
+            return table
         children = 0
         if above and bounds_children:
             children = self._children(AgentId(agent.rpartition("/")[0]))
@@ -82,6 +88,8 @@ class Tables:
                 since=self._policies.since,
                 children=children,
             )
+        if short is not None:
+            self._short[short] = table
         return table
 
     def _said_by(self, policy: PolicySet) -> tuple[bool, bool]:

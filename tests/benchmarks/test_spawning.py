@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "spawning" / "run.py"
-PARKED_BYTES_MAX = 9_500
-"""Of what one agent holds that waits for an answer, in one task, its request and records included: 8,700."""
+PARKED_BYTES_MAX = 8_000
+"""Of what one agent holds that waits for an answer, in one task, its request and records included: 7,650."""
 
 
 @pytest.mark.subprocess

@@ -13,6 +13,9 @@ from orchestrator.audit.record import CHAIN_START, RECORD_BYTES_MAX, decode, enc
 some_names = st.text(max_size=4).map("f{}".format)
 some_texts = st.text(max_size=8)
 some_fields = st.dictionaries(some_names, st.tuples(some_texts, st.booleans()), max_size=5)
+some_constants = st.one_of(
+    some_texts, st.integers(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False)
+)
 SENT = RecordForm("sent", {"call": None, "server": "files"})
 
 
@@ -34,6 +37,21 @@ def test_a_filled_form_is_written_as_its_fields_would_be(
 
     assert dict(filled) == plain
     assert line_of("k", filled) == line_of("k", plain)
+
+
+@given(st.dictionaries(some_names, some_constants, max_size=5))
+def test_numbers_that_all_records_of_a_form_have_are_written_as_numbers(
+    fields: dict[str, str | float],
+) -> None:
+    filled = FilledRecord(RecordForm("k", {"agent": None, **fields}), ("a",))
+
+    assert line_of("k", filled) == line_of("k", {"agent": "a", **fields})
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_form_has_no_number_that_json_does_not_have(number: float) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        RecordForm("k", {"spent": number})
 
 
 def test_what_a_filled_form_holds_is_read_back() -> None:
