@@ -47,6 +47,10 @@ _ANSWERED: Final = Delivery.ANSWERED.value
 _ANEW: Final = frozenset({DenyReason.SCOPE_CHANGED, DenyReason.LABEL_RAISED})
 """What ends a permit and not the call: a login that reaches further, an agent that has read more."""
 
+_Stop = TurnedAwayError | MoreInputError | AuthorityError
+_STOPS: Final = (TurnedAwayError, MoreInputError, AuthorityError)
+"""After what a call may be made anew."""
+
 
 class Broker:
     """The enforcement point. It holds the live connections; agents hold views of it."""
@@ -119,7 +123,10 @@ class Broker:
             try:
                 if snapshot is None or capability is None:
                     raise _nothing_there(wish)
-                content = await self._go(wish, snapshot, capability)
+                try:
+                    content = await self._attempt(wish, snapshot, capability)
+                except _STOPS as stop:
+                    content = await self._go_on(wish, snapshot, capability, stop)
             except AuthorityError as error:
                 if self._traced:
                     tell_refusal(span, error)
@@ -143,33 +150,48 @@ class Broker:
             self._ended(wish, _FAILED if content.is_error else _OK, _ANSWERED)
             return content
 
-    async def _go(
-        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
+    async def _go_on(
+        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability, stop: _Stop
     ) -> UntrustedContent:
-        """Go the whole road; once more for each reason that the server had to turn the call away, and
-        for each time that it has questions.
+        """Go the whole road once more, for each reason that the server had to turn the call away, and
+        for each time that it has questions. Raises `stop` where it is for good.
 
-        Nothing of one time counts the next time: it is a call anew, under a permit anew (I15).
+        Nothing of one time counts the next time: it is a call anew, under a permit anew (I15). Most
+        calls go once, and hold no frame for this while they wait.
         """
         handled: set[str] = set()
         while True:
+            await self._prepare(wish, snapshot, capability, stop, handled)
             try:
                 return await self._attempt(wish, snapshot, capability)
-            except TurnedAwayError as away:
-                if away.reason in handled:
-                    raise failed(wish, away.error) from away.error
-                handled.add(away.reason)
+            except _STOPS as error:
+                stop = error
+
+    async def _prepare(
+        self,
+        wish: Wish,
+        snapshot: CapabilitySnapshot,
+        capability: Capability,
+        stop: _Stop,
+        handled: set[str],
+    ) -> None:
+        """Do what a call needs before it is made anew. Raises what it cannot be made anew after."""
+        match stop:
+            case TurnedAwayError():
+                if stop.reason in handled:
+                    raise failed(wish, stop.error) from stop.error
+                handled.add(stop.reason)
                 wish.begin_anew()
-                await self._renewing.after(wish, snapshot, capability, away)
-            except MoreInputError as more:
-                await answer_round(wish, more)
-            except AuthorityError as error:
-                again, unsent = error.reason in _ANEW, error.delivery is Delivery.NOT_SENT
-                if not (again and unsent) or error.reason.value in handled:
-                    raise
-                if error.reason is not DenyReason.LABEL_RAISED:
+                await self._renewing.after(wish, snapshot, capability, stop)
+            case MoreInputError():
+                await answer_round(wish, stop)
+            case _:
+                again, unsent = stop.reason in _ANEW, stop.delivery is Delivery.NOT_SENT
+                if not (again and unsent) or stop.reason.value in handled:
+                    raise stop
+                if stop.reason is not DenyReason.LABEL_RAISED:
                     # labels only grow, and there are so many: each time is once more, and not for ever
-                    handled.add(error.reason.value)
+                    handled.add(stop.reason.value)
                 self._duties.uncharge(wish)
 
     async def _attempt(
