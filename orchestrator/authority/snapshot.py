@@ -112,7 +112,7 @@ class Row:
     ref: CapabilityRef
     effects: frozenset[Effect]
     rule: str
-    granted: bool = True
+    granted: bool
     method: CallMethod = CallMethod.TOOL
 
     @property

@@ -49,6 +49,16 @@ def test_a_grant_admits_what_it_names_on_that_server_and_nothing_else(
     assert Grant(tools).admits(ref(server, name)) is admitted
 
 
+@pytest.mark.requirement("I6")
+def test_a_grant_is_what_it_was_when_it_was_given_whatever_becomes_of_the_lists() -> None:
+    tools = ["git/log"]
+    grant = Grant(tools=tools)
+    tools.append("git/push")
+
+    assert grant.tools == ("git/log",)
+    assert names(Shop().table(grant=grant)) == ["git/log"]
+
+
 def test_a_grant_hands_on_what_it_admits_unless_it_says_otherwise() -> None:
     assert Grant(("git/log",)).delegates(ref("git", "log"))
     assert not Grant(("git/log",)).delegates(ref("git", "push"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.authority.admission import Ancestor, Grant
-from orchestrator.authority.ceilings import Pin, broken_pin
+from orchestrator.authority.admission import Ancestor, Grant, attenuate
+from orchestrator.authority.ceilings import Ceiling, Pin, broken_pin
 from orchestrator.authority.history import POLICIES_KEPT_MAX, PolicyHistory
-from policies import Context, PolicySet, Principal
+from policies import Context, Effect, Operation, PolicySet, Principal, Resource
 from policies.patterns import PatternError
 from tests.orchestrator.authority.admitting import Shop, found, names, policy
 
@@ -30,6 +30,72 @@ def test_what_is_delegated_under_a_condition_is_held_against_it_at_each_call() -
     assert ceiling.refusal(Context({"n": 5})) is None
     assert ceiling.refusal(Context({"n": 1})) is not None
     assert ceiling.refusal(Context({})) is not None
+
+
+@pytest.mark.requirement("I6")
+def test_a_ceiling_that_refuses_names_the_rule_that_forbids_and_none_where_nothing_permits() -> (
+    None
+):
+    text = rules(
+        'permit "log" delegate on git/log for role chief when arg(/n) > 3\n'
+        'forbid "much" delegate on git/log for role chief when arg(/n) > 9'
+    )
+    (ceiling,) = found(Shop().table(text, principal=CHILD, above=ABOVE), "git", "log").ceilings
+
+    forbidden = ceiling.refusal(Context({"n": 10}))
+    unnamed = ceiling.refusal(Context({"n": 1}))
+
+    assert forbidden is not None
+    assert [reason.rule for reason in forbidden.reasons] == ["much"]
+    assert unnamed is not None
+    assert (unnamed.effect, unnamed.reasons) == (Effect.FORBID, ())
+
+
+@pytest.mark.requirement("I6")
+@pytest.mark.parametrize(
+    ("rule", "reachable"),
+    [
+        ("permit", True),
+        ("ask", False),
+        ("permit max depth 1", False),
+        ("permit max depth 2", True),
+        ("permit max children 1", False),
+        ("permit max children 2", True),
+    ],
+)
+def test_what_is_handed_on_under_no_condition_is_reachable_or_not(
+    rule: str, reachable: bool
+) -> None:
+    effect, _, duty = rule.partition(" ")
+    text = rules(f'{effect} "log" delegate on git/log for role chief {duty}')
+    verdict = policy(text).verdict(CHIEF, Operation.DELEGATE, Resource("git", "tool", "log"))
+
+    assert Ceiling(verdict=verdict, depth=2, children=1).reachable is reachable
+
+
+@pytest.mark.requirement("I6")
+def test_who_asks_for_a_table_without_saying_how_many_children_there_are_has_none() -> None:
+    text = rules('permit "log" delegate on git/log for role chief max children 1')
+    table = attenuate(
+        Shop().offers(), principal=CHILD, policy=policy(text), grant=Grant(), above=ABOVE
+    )
+
+    assert names(table) == ["git/log"]
+
+
+@pytest.mark.requirement("I6")
+def test_an_agent_further_up_that_may_have_one_child_only_may_have_it() -> None:
+    text = """policy p v1 {
+      role chief, free
+      permit "all" call on any server/*
+      permit "one" delegate on git/log for role chief max children 1
+      permit "any" delegate on git/log for role free
+    }"""
+    middle = Principal(role="free", agent="chief/middle", depth=2, above=(CHIEF,))
+    low = Principal(role="worker", agent="chief/middle/low", depth=3, above=(CHIEF, middle))
+
+    table = Shop().table(text, principal=low, above=(*ABOVE, Ancestor(middle, Grant())))
+    assert names(table) == ["git/log"]
 
 
 @pytest.mark.requirement("I6")

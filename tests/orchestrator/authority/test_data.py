@@ -79,8 +79,8 @@ def test_a_grant_narrows_each_kind_by_its_own_list(kind: CapabilityKind) -> None
     other = ref(kind, "file:///two" if kind in uris else "two")
     grant = Grant(tools=["files/one"], prompts=["files/one"], resources=["file:///one"])
 
-    assert grant.admits(named)
-    assert not grant.admits(other)
+    assert grant.admits(named) is True
+    assert grant.admits(other) is False
     assert Grant().admits(other)
     assert not Grant(tools=[], prompts=[], resources=[]).admits(named)
 

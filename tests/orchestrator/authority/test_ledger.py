@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
@@ -161,15 +163,33 @@ def test_a_flight_that_revokes_more_while_it_is_interrupted_interrupts_each_flig
 
 
 @pytest.mark.requirement("I25")
-def test_authority_changes_in_another_thread_are_refused() -> None:
+@pytest.mark.parametrize("change", [Ledger.revoke, Ledger.void])
+def test_authority_changes_in_another_thread_are_refused(
+    change: Callable[[Ledger, Cell, DenyReason], object],
+) -> None:
     threads = iter([1, 1, 2])
     ledger = Ledger(thread=lambda: next(threads))
     cell = ledger.open(CellKind.SESSION, "s")
 
     with pytest.raises(RuntimeError, match="thread of its own event loop"):
-        ledger.revoke(cell, DenyReason.SESSION_CLOSED)
+        change(ledger, cell, DenyReason.SESSION_CLOSED)
 
-    assert cell.reason is None
+    assert (cell.reason, cell.generation) == (None, 0)
+
+
+@pytest.mark.requirement("I4")
+def test_each_change_moves_the_generation_by_one_and_says_how_many_cells_died() -> None:
+    ledger = Ledger(thread=one_thread)
+    server = ledger.open(CellKind.SERVER, "git")
+    tool = ledger.open(CellKind.DEFINITION, "git/log", under=server)
+    before = (server.generation, tool.generation)
+
+    voided = ledger.void(server, DenyReason.SERVER_DISCONNECTED)
+    between = (server.generation, tool.generation)
+    revoked = ledger.revoke(server, DenyReason.SERVER_REMOVED)
+
+    assert (before, between, server.generation, tool.generation) == ((0, 0), (1, 0), 2, 1)
+    assert (voided.cells, revoked.cells) == (0, 2)
 
 
 def test_what_is_dead_is_voided_no_more_and_tells_its_first_cause() -> None:

@@ -10,10 +10,11 @@ from importlib import import_module
 import pytest
 
 from orchestrator.authority.admission import Grant
+from orchestrator.authority.ceilings import Pin
 from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.errors import DenyReason
-from policies import Principal
-from tests.orchestrator.authority.admitting import OPEN, Shop, names
+from policies import Effect, Principal
+from tests.orchestrator.authority.admitting import OPEN, Shop, found, names
 
 
 def test_a_capability_is_found_by_its_exact_server_and_name() -> None:
@@ -22,6 +23,19 @@ def test_a_capability_is_found_by_its_exact_server_and_name() -> None:
     assert table.find("git", "log") is not None
     for server, name in (("git", "LOG"), ("Git", "log"), ("git", "lo"), ("", "log"), ("git", "")):
         assert table.find(server, name) is None
+
+
+def test_what_no_call_can_change_is_known_before_one_is_made() -> None:
+    text = (
+        'policy p v1 { permit "all" call on git/* permit "read" call on files/* when arg(/n) > 1 }'
+    )
+    table = Shop().table(text)
+    log, read = found(table, "git", "log"), found(table, "files", "read")
+
+    assert log.constant is not None
+    assert log.constant.effect is Effect.PERMIT
+    assert read.constant is None
+    assert replace(log, pins=(Pin(tool="git/*", pointer="/x", value=1),)).constant is None
 
 
 def test_two_servers_may_have_a_tool_of_the_same_name() -> None:
