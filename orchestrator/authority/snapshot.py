@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -97,7 +97,7 @@ class DataCapability(Capability):
     """
 
     spec: ResourceSpec | PromptSpec
-    at: Callable[[str], Capability | None] | None = field(default=None, compare=False)
+    at: Callable[[str], Capability | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class CapabilityTable:
             {(item.ref.server, item.ref.name): item for item in capabilities}
         )
         self._templates = tuple(
-            item
+            (item.ref, item.at)
             for item in self._data.values()
             if item.at is not None and item.method is CallMethod.READ
         )
@@ -218,15 +218,15 @@ class CapabilityTable:
     def _meant(self, server: str, uri: str) -> Capability | None:
         """Return what the first template that means a URI comes to there."""
         left = MATCHED_CHARS_MAX
-        for item in self._templates:
-            template = item.ref.name
+        for ref, at in self._templates:
+            template = ref.name
             # what stands before the first expression stands in each URI
-            if item.ref.server != server or not uri.startswith(template.partition("{")[0]):
+            if ref.server != server or not uri.startswith(template.partition("{")[0]):
                 continue
             left -= TEMPLATE_CHARS + len(uri) * (1 + 2 * template.count("{"))
             if left < 0:
                 return None
-            meant = item.at(uri) if item.at is not None else None
+            meant = at(uri)
             if meant is not None:
                 return meant
         return None
@@ -286,8 +286,6 @@ class CapabilityTable:
     def canonical(self) -> bytes:
         """Return what `digest` is over: ASCII JSON without blanks, in an order of its own."""
         content = {
-            "role": self.principal.role,
-            "policy": self.policy.digest,
             "capabilities": sorted(
                 [
                     str(item.ref.server),
@@ -300,8 +298,10 @@ class CapabilityTable:
                 ]
                 for item in self.everything
             ),
+            "policy": self.policy.digest,
+            "role": self.principal.role,
         }
-        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")
+        return json.dumps(content, separators=(",", ":")).encode("ascii")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,7 +346,8 @@ class CapabilitySnapshot:
         whole = self.cell.reason
         lost: list[Lost] = []
         for item in self.table.everything:
-            reason = whole or item.target.reason or item.link.reason
+            login = None if item.login is None else item.login.reason
+            reason = whole or login or item.target.reason or item.link.reason
             if reason is not None:
                 lost.append(Lost(item.ref, reason))
         return tuple(dict.fromkeys(lost))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from orchestrator.authority.admission import Grant, Offer, attenuate
@@ -26,7 +28,13 @@ def ref(kind: CapabilityKind, name: str) -> CapabilityRef:
     return CapabilityRef(FILES, kind, name, "d1")
 
 
-def table(grant: Grant | None = None) -> CapabilityTable:
+def table(
+    grant: Grant | None = None,
+    templates: Iterable[str] = ("file:///{name}.txt",),
+    *,
+    method: CallMethod = CallMethod.READ,
+    text: str = TEXT,
+) -> CapabilityTable:
     shop = Shop()
     link = shop.servers["files"]
     cell = shop.ledger.open(CellKind.DEFINITION, "files/data", under=link)
@@ -52,11 +60,14 @@ def table(grant: Grant | None = None) -> CapabilityTable:
     return attenuate(
         [
             offer(CapabilityKind.RESOURCE, "file:///one", CallMethod.READ, False),
-            offer(CapabilityKind.RESOURCE_TEMPLATE, "file:///{name}.txt", CallMethod.READ, True),
+            *(
+                offer(CapabilityKind.RESOURCE_TEMPLATE, template, method, True)
+                for template in templates
+            ),
             offer(CapabilityKind.PROMPT, "hello", CallMethod.PROMPT, False),
         ],
         principal=WORKER,
-        policy=policy(TEXT),
+        policy=policy(text),
         grant=grant or Grant(),
         above=(),
     )
@@ -106,6 +117,52 @@ def test_what_no_template_of_that_server_means_is_not_found(uri: str, server: st
 
 def test_a_uri_that_is_too_long_to_be_looked_at_is_not_found() -> None:
     assert table().find_call(read("file:///" + "x" * 10_000_000 + ".txt")) is None
+
+
+@pytest.mark.parametrize(
+    ("template", "chars", "found"),
+    [
+        # 300 and five times the URI: the bound to the character, and the next one
+        ("file:///{a}/{b}.txt", 19_940, True),
+        ("file:///{a}/{b}.txt", 19_941, False),
+        # 300 and seven times the URI: one past the bound
+        ("file:///{a}/{b}/{c}.txt", 14_242, True),
+        ("file:///{a}/{b}/{c}.txt", 14_243, False),
+    ],
+)
+def test_a_uri_is_held_against_templates_up_to_the_bound_and_no_further(
+    template: str, chars: int, found: bool
+) -> None:
+    uri = "file:///" + "x" * (chars - len("file:///.txt")) + ".txt"
+
+    assert (table(templates=[template]).find_call(read(uri)) is not None) is found
+
+
+def test_templates_that_begin_otherwise_use_nothing_of_that_bound_up() -> None:
+    others = [f"file:///{number}/{{name}}.txt" for number in range(400)]
+    found = table(templates=[*others, "file:///a/{name}.txt"]).find_call(read("file:///a/b.txt"))
+
+    assert found is not None
+
+
+def test_what_only_begins_like_a_resource_is_not_that_resource() -> None:
+    assert table().find_call(read("file:///one.png")) is None
+
+
+@pytest.mark.requirement("I6")
+def test_a_template_whose_variables_may_only_be_completed_is_not_read() -> None:
+    text = TEXT.replace("policy p v1 {", 'policy p v1 { permit "c" complete on any server')
+    found = table(method=CallMethod.COMPLETE, text=text)
+
+    assert len(found) == 3
+    assert found.find_call(read("file:///x.txt")) is None
+
+
+def test_only_what_is_read_is_found_by_what_a_template_means() -> None:
+    prompt = Call(
+        "files", "file:///x.txt", {}, method=CallMethod.PROMPT, kind=CapabilityKind.PROMPT
+    )
+    assert table().find_call(prompt) is None
 
 
 @pytest.mark.requirement("I6")

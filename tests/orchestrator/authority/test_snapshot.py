@@ -11,6 +11,8 @@ import pytest
 
 from orchestrator.authority.admission import Grant
 from orchestrator.authority.ceilings import Pin
+from orchestrator.authority.ledger import CellKind
+from orchestrator.authority.snapshot import TableDiff
 from orchestrator.core.capability import CapabilityRef
 from orchestrator.core.errors import DenyReason
 from policies import Effect, Principal
@@ -138,6 +140,27 @@ def test_with_a_dead_agent_everything_is_lost_for_its_cause() -> None:
     assert len(snapshot.changes()) == len(snapshot.refs) == 3
 
 
+@pytest.mark.parametrize("cause", ["login", "definition", "server"])
+def test_each_thing_that_a_capability_depends_on_is_told_as_what_it_was_lost_by(cause: str) -> None:
+    shop = Shop(names=[("git", "log")])
+    # none stands under another, so that each has to be looked at by itself
+    cells = {
+        "login": shop.ledger.open(CellKind.LOGIN, "git"),
+        "definition": shop.ledger.open(CellKind.DEFINITION, "git/log"),
+        "server": shop.ledger.open(CellKind.SERVER, "git"),
+    }
+    (offer,) = shop.offers()
+    offer = replace(offer, login=cells["login"], target=cells["definition"], link=cells["server"])
+    snapshot = shop.snapshot(shop.table(offers=[offer]))
+    assert snapshot.changes() == ()
+
+    shop.ledger.revoke(cells[cause], DenyReason.LOGGED_OUT)
+
+    assert [(str(lost.ref), lost.reason) for lost in snapshot.changes()] == [
+        ("git/log", DenyReason.LOGGED_OUT)
+    ]
+
+
 def test_what_was_lost_is_still_named_among_what_was_admitted() -> None:
     shop = Shop()
     snapshot = shop.snapshot(shop.table())
@@ -184,6 +207,15 @@ def test_what_happens_at_one_server_takes_nothing_of_another() -> None:
     shop.ledger.revoke(shop.tools["git", "push"], DenyReason.DEFINITION_CHANGED)
 
     assert [str(item.ref) for item in snapshot.changes()] == ["git/push"]
+
+
+@pytest.mark.parametrize("where", ["added", "removed", "changed"])
+def test_a_difference_of_either_kind_is_one(where: str) -> None:
+    (ref, *_) = Shop().snapshot(Shop().table()).refs
+    none = TableDiff(added=(), removed=(), changed=())
+
+    assert not none
+    assert replace(none, **{where: (ref,)})
 
 
 @pytest.mark.requirement("I6")
