@@ -149,7 +149,5 @@ def _stricter(one: Decision, other: Decision | None) -> Decision:
     if other is None:
         return one
     first, second = sorted((one, other), key=lambda each: -_STRICTNESS[each.effect])
-    if first.effect is Effect.FORBID:
-        return first
     duties = tuple(dict.fromkeys((*first.duties, *second.duties)))
     return Decision(effect=first.effect, reasons=first.reasons, duties=duties)

@@ -18,6 +18,7 @@ from tests.orchestrator.broker.stage import (
     refusal,
     scripted,
     staged,
+    until,
 )
 
 RATE = """
@@ -233,3 +234,53 @@ async def test_a_budget_of_a_rule_that_was_raised_counts_a_call_once() -> None:
             await view.call(Call("files", "ok", {}))
 
         assert (await refusal(view, "files/ok")).reason is DenyReason.BUDGET_SPENT
+
+
+@pytest.mark.parametrize("said", ["5s", "5s deadline 50s", "50s deadline 5s"])
+async def test_a_call_that_has_not_begun_when_the_policys_time_for_it_is_over_never_does(
+    said: str,
+) -> None:
+    first, _, second = said.partition(" deadline ")
+    rules = [
+        f'limit "l{at}" call on files deadline {each}'
+        for at, each in enumerate((first, second or first))
+    ]
+    async with staged(RATE.replace("limit", "\n".join(rules) + "\nlimit")) as stage:
+        view = stage.agent().view
+        stage.files.wire.block(after_bytes=0)
+        async with calling(view, "files/read") as waiting:
+            await until(lambda: stage.audit.of_kind("decision"))
+            stage.clock.time += 5.5
+            stage.files.wire.unblock()
+            error = await waiting.refused()
+
+        assert (error.reason, error.bytes_sent) == (DenyReason.DEADLINE_PASSED, 0)
+
+
+async def test_a_pointer_to_what_a_result_has_not_hides_nothing_of_it() -> None:
+    text = """
+    policy p v1 {
+      permit "all" call on any server
+      oblige "hide" call on files/people redact /people/phone, /count/of, /none
+    }
+    """
+    async with staged(text, servers=[crm()]) as stage:
+        content = await stage.agent().view.call(Call("files", "people", {}))
+
+    assert content.structured == {
+        "people": [{"name": "Ada", "email": "ada@x"}, {"name": "Bob", "email": "bob@x"}],
+        "count": 2,
+    }
+
+
+@pytest.mark.requirement("I6")
+async def test_after_a_change_of_policy_the_duties_of_both_are_done() -> None:
+    one = 'policy p v1 { permit "all" call on any server oblige "a" call on files/people redact /people/email }'
+    other = one.replace("/people/email", "/people/name")
+    async with staged(one, servers=[crm()]) as stage:
+        view = stage.agent().view
+        stage.session.replace_policy(policy_of(other))
+        content = await view.call(Call("files", "people", {}))
+
+    hidden = {"name": "[redacted]", "email": "[redacted]"}
+    assert content.structured == {"people": [hidden, hidden], "count": 2}

@@ -89,6 +89,20 @@ async def test_a_call_that_waits_goes_out_if_what_its_agent_has_read_forbids_it_
         assert len(calls_at(mail)) == 1
 
 
+@pytest.mark.requirement("I20")
+async def test_a_call_that_no_label_can_change_goes_out_whatever_its_agent_has_read() -> None:
+    async with staged(FLOW, servers=[scripted("files"), scripted("mail")]) as stage:
+        view, mail = stage.agent().view, stage.servers["mail"]
+        mail.wire.block(after_bytes=0)
+        async with calling(view, "mail/ok") as waiting:
+            await until(lambda: anew(stage))
+            await view.call(Call("files", "ok", {}))
+            mail.wire.unblock()
+            await waiting.answered()
+
+        assert len(anew(stage)) == len(calls_at(mail)) == 1
+
+
 @pytest.mark.requirement("I20", "I15")
 @pytest.mark.parametrize(
     ("limit", "reason"),

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from mcp_client.testing import ScriptedServer
+from orchestrator.authority.history import POLICIES_KEPT_MAX
 from orchestrator.core.calls import Call
 from orchestrator.core.errors import Delivery, DenyReason
 from orchestrator.core.ids import ServerName
@@ -385,6 +386,19 @@ async def test_a_wider_policy_gives_an_agent_nothing_that_it_did_not_have() -> N
         stage.session.replace_policy(policy_of(OPEN))
 
         assert (await refusal(view, "files/read")).reason is DenyReason.NOT_IN_SNAPSHOT
+
+
+@pytest.mark.requirement("I6")
+async def test_an_agent_whose_policy_is_too_old_to_be_known_may_call_nothing_any_more() -> None:
+    async with staged(OPEN) as stage:
+        view = stage.agent().view
+        for number in range(POLICIES_KEPT_MAX - 1):
+            stage.session.replace_policy(policy_of(OPEN.replace("open v1", f"p{number} v1")))
+        assert (await view.call(wish("files/ok"))).text == "ok"
+
+        stage.session.replace_policy(policy_of(OPEN.replace("open v1", "last v1")))
+
+        assert (await refusal(view, "files/ok")).reason is DenyReason.POLICY_CHANGED
 
 
 async def test_what_a_frozen_verdict_does_not_permit_is_explained_by_its_own_policy() -> None:
