@@ -334,7 +334,7 @@ class CapabilitySnapshot:
         lost = {item.ref: item.reason.value for item in self.changes()}
         return tuple(
             f"{safe_line(str(row.ref), reveal=True)}  "
-            f"{'/'.join(sorted(effect.value for effect in row.effects)) or 'forbid'}  "
+            f"{'/'.join(sorted(effect.value for effect in row.effects))}  "
             f"{safe_line(row.rule) or '-'}  "
             f"{'lost: ' + lost[row.ref] if row.ref in lost else 'in force'}"
             for row in self.table.rows

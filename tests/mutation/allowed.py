@@ -13,6 +13,25 @@ ALLOWED: Final[dict[str, str]] = {
     "orchestrator/broker/duties.py: removed: not decision.duties": (
         "a short cut: without duties nothing is counted, bounded or hidden"
     ),
+    "orchestrator/broker/deciding.py: removed: current": (
+        "a short cut: since the present policy there was none"
+    ),
+    "mcp_client/transports/stdio/process_tree.py: removed: not lists": (
+        "another way to the same: that it is the same is tested, where both can be gone"
+    ),
+    "mcp_client/transports/stdio/process_tree.py: inverted: not lists": (
+        "another way to the same, which takes longer"
+    ),
+    "mcp_client/transports/stdio/server_process.py: removed: self._keeper_fd < 0": (
+        "a keeper that has not told who it is has the number 0, which no process has as its parent"
+        " where the kernel lists children"
+    ),
+    "mcp_client/transports/stdio/transport.py: removed: len(data) < READ_BYTES": (
+        "a short cut: what did not fill is asked for once more, and there is nothing"
+    ),
+    "mcp_client/transports/stdio/transport.py: inverted: len(data) < READ_BYTES": (
+        "what filled is asked for in the next step, in which the pipe is readable still"
+    ),
     "policies/evaluation/conditions.py: slip: low < high": (
         "two equal times are an error where they are read"
     ),

@@ -86,9 +86,12 @@ def is_marked(pid: int) -> bool:
     return hard != resource.RLIM_INFINITY and (ours == resource.RLIM_INFINITY or hard < ours)
 
 
-def offspring(parent: int) -> list[int]:
-    """Return the children of a process, dead ones that nobody has reaped included."""
-    return _offspring([parent])
+def offspring(parent: int, *, lists: bool = _LISTS_OFFSPRING) -> list[int]:
+    """Return the children of a process, dead ones that nobody has reaped included.
+
+    `lists`: the kernel lists them; where it was built without that, every process is looked at.
+    """
+    return _offspring([parent], lists=lists)
 
 
 def is_alive(pid: int) -> bool:
@@ -159,8 +162,8 @@ def _walk(roots: Iterable[int], processes_max: int, meet: Callable[[int], object
     return list(found)
 
 
-def _offspring(parents: Iterable[int]) -> list[int]:
-    if not _LISTS_OFFSPRING:
+def _offspring(parents: Iterable[int], *, lists: bool = _LISTS_OFFSPRING) -> list[int]:
+    if not lists:
         return _offspring_by_scan(set(parents))
     found: list[int] = []
     for parent in parents:

@@ -93,13 +93,12 @@ class ServerProcess:
 
     def _command(self, command: str, seconds: float) -> None:
         """Tell the keeper, which is done after so long; later it is overdue."""
-        if self._lost:
-            return
         try:
             self._control.send(command.encode())
+        except BlockingIOError:
+            pass  # it takes none of the commands before this one: it will be overdue
         except OSError:
-            self._lose(orderly=False)
-            return
+            return  # it is gone, or lost: what it has said last is there to be read
         self._signal_keeper(signal.SIGCONT)  # the server may have stopped it
         when = self._reactor.now() + seconds + OVERDUE_SECONDS
         if when < self._overdue_at:
@@ -111,7 +110,8 @@ class ServerProcess:
     def _readable(self) -> None:
         try:
             message = self._control.recv(64).decode()
-        except BlockingIOError:
+        except (BlockingIOError, ConnectionResetError):
+            # it ended with a command unread, which Linux tells before what it had said itself
             return
         except OSError:
             message = ""
@@ -145,8 +145,6 @@ class ServerProcess:
 
     def _lose(self, *, orderly: bool) -> None:
         """Nothing more will be heard of it. Unless all is well, see to its tree ourselves."""
-        if self._lost:
-            return
         self._lost = True
         if self._overdue is not None:
             self._overdue.cancel()

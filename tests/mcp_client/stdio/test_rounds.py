@@ -56,6 +56,12 @@ def test_a_round_kills_what_descends_from_its_roots() -> None:
             pass
 
 
+def test_where_the_kernel_lists_no_children_the_same_are_found() -> None:
+    with four_sleepers() as process:
+        assert sorted(offspring(process.pid, lists=False)) == sorted(offspring(process.pid))
+        assert len(offspring(process.pid, lists=False)) == 4
+
+
 def test_a_round_deals_with_no_more_processes_than_it_is_told() -> None:
     with four_sleepers() as process:
         sleepers = offspring(process.pid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -297,6 +298,17 @@ async def test_a_directory_that_does_not_exist_is_named(tmp_path: Path) -> None:
     assert str(error) == f"cannot start the server in '{missing}': no such file or directory"
 
 
+async def test_where_there_is_no_descriptor_left_a_start_fails_and_says_so() -> None:
+    async with connected("cat") as connection:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+        try:
+            with pytest.raises(StartError, match="cannot start the server: "):
+                await connection.transport.open(connection.sink)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 async def test_an_empty_command_is_refused() -> None:
     await start_error()
 
@@ -388,6 +400,46 @@ async def test_many_servers_start_side_by_side() -> None:
         async with anyio.create_task_group() as closing:
             for other in others:
                 closing.start_soon(other.transport.close)
+
+
+async def test_a_supervisor_that_dies_while_it_starts_a_server_is_what_is_told() -> None:
+    async with opened("cat") as connection:
+        other, told = connection.another("cat"), list[str]()
+
+        async def start() -> None:
+            with pytest.raises(StartError) as caught:
+                await other.transport.open(other.sink)
+            told.append(str(caught.value))
+
+        (supervisor,) = supervisors(os.getpid())
+        os.kill(supervisor, signal.SIGSTOP)
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(start)
+                await anyio.wait_all_tasks_blocked()
+                os.kill(supervisor, signal.SIGKILL)
+        assert told == ["the supervisor of servers ended while it started the server"]
+
+
+async def test_what_is_closed_while_it_is_opened_is_not_open_after_all() -> None:
+    async with opened("cat") as connection:
+        other, told = connection.another("cat"), list[str]()
+
+        async def start() -> None:
+            with pytest.raises(ServerGoneError) as caught:
+                await other.transport.open(other.sink)
+            told.append(str(caught.value))
+
+        (supervisor,) = supervisors(os.getpid())
+        os.kill(supervisor, signal.SIGSTOP)
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(start)
+                await anyio.wait_all_tasks_blocked()
+                group.start_soon(other.transport.close)
+                await anyio.wait_all_tasks_blocked()
+                os.kill(supervisor, signal.SIGCONT)
+        assert told == ["the connection was closed"]
 
 
 @pytest.mark.parametrize("platform", ["darwin", "win32"])

@@ -265,6 +265,20 @@ def test_a_person_sees_what_lives_and_what_does_not_and_no_hidden_character() ->
     assert second.endswith("in force")
 
 
+def test_a_person_sees_the_effects_that_are_possible_and_the_rule_where_one_decides() -> None:
+    text = """policy p v1 {
+      permit "log" call on git/log
+      permit "some" call on git/push when arg(/n) > 1
+      ask "more" call on git/push when arg(/n) > 9
+    }"""
+    shop = Shop()
+
+    log, push = shop.snapshot(shop.table(text)).lines()
+
+    assert log == 'git/log  permit  "log" (test.policy:2)  in force'
+    assert push == "git/push  ask/forbid/permit  -  in force"
+
+
 def names_of(refs: Iterable[CapabilityRef]) -> list[str]:
     return [str(ref) for ref in refs]
 

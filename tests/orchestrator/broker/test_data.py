@@ -18,7 +18,7 @@ from orchestrator.broker.reading import READING_TOOLS
 from orchestrator.core.capability import CapabilityKind
 from orchestrator.core.errors import Delivery, DenyReason
 from tests.orchestrator.agents.stage import recipe
-from tests.orchestrator.broker.stage import FILES, Stage, Way, staged, until, ways
+from tests.orchestrator.broker.stage import FILES, Stage, Way, refusal, staged, until, ways
 
 READS = """policy reading v1 {
   role reader
@@ -320,6 +320,27 @@ async def test_a_model_reads_and_gets_by_built_in_tools_that_are_decided_as_well
     assert shown["content"][0]["text"] == "text of doc://book/one"
     assert "look at" in got.text
     assert decided == ["read_resource", "doc://book/one", "get_prompt", "review", "read_resource"]
+
+
+@pytest.mark.parametrize("given", ["x", [["a", "b"]], None])
+async def test_the_arguments_of_a_prompt_that_are_no_object_are_refused(given: object):
+    async with staged(
+        READS, servers=[library()], builtins=(list_capabilities, *READING_TOOLS)
+    ) as stage:
+        wanted = {"server": FILES, "name": "review", "arguments": given}
+        error = await refusal(stage.agent().view, "remit/get_prompt", wanted)
+
+    assert error.reason is DenyReason.BAD_ARGUMENTS
+
+
+@pytest.mark.parametrize("given", [{}, {"uri": "doc://book/one"}, {"server": FILES, "uri": 1}])
+async def test_a_resource_that_is_not_named_by_texts_is_not_read(given: Mapping[str, object]):
+    async with staged(
+        READS, servers=[library()], builtins=(list_capabilities, *READING_TOOLS)
+    ) as stage:
+        error = await refusal(stage.agent().view, "remit/read_resource", given)
+
+    assert error.reason is DenyReason.BAD_ARGUMENTS
 
 
 async def test_an_agent_sees_in_its_list_what_it_may_read():
