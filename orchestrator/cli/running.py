@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -43,6 +43,7 @@ from orchestrator.sessions.approvals import ApprovalStore, Origin
 from orchestrator.sessions.assembling import control_of
 from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.credentials import login_ports
+from orchestrator.sessions.defined import FoundFile, find_files
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
@@ -272,9 +273,15 @@ def _pipeline_run(
                 attach=_Doorway(job, paths.run(run).folder, watch, ports).open,
                 on_pinned=partial(_tell_pinned, progress, style),
                 logins=login_ports(paths, pipeline.servers, browser),
+                files=_definitions(job, paths),
             ),
             watched,
         )
+
+
+def _definitions(job: Job, paths: StatePaths) -> Sequence[FoundFile]:
+    """Return the files of agents and skills here; what `remit` itself brings along runs by itself."""
+    return () if job.origin is Origin.BUILTIN else find_files(job.project, paths.config)
 
 
 def _tell_pinned(progress: Progress, style: ProgressStyle, pinned: Pinned) -> None:

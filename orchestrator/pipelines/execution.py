@@ -29,8 +29,9 @@ from orchestrator.pipelines.running import PipelineResult, run_pipeline
 from orchestrator.pipelines.spec import AgentSpec
 from orchestrator.pipelines.steps import Steps
 from orchestrator.sessions.admitting import Pinned, admit_servers
-from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Item
+from orchestrator.sessions.approvals import ApprovalBook, ApprovalState, ApprovalStore, Item
 from orchestrator.sessions.consent import Confirm, settle
+from orchestrator.sessions.defined import FoundFile, take_up
 from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
@@ -64,8 +65,10 @@ class PipelineRun:
 
     `keep_pins` is False for a plan: what was only looked at is not pinned. With a `checkpoint` what
     has ended and what was answered is kept, and is not done again by a later run with `resume`.
-    `ask_gate` asks a person at a gate whose asks wait in no inbox; None where nobody can be asked. `logins` are what servers that
-    want a login are reached with. `attach` opens what stands beside the session while agents work.
+    `ask_gate` asks a person at a gate whose asks wait in no inbox; None where nobody can be asked.
+    `logins` are what servers that want a login are reached with. `attach` opens what stands beside
+    the session while agents work. `files` are the definitions of agents and skills that there are:
+    what of them is approved, agents may make children of and find. The others stop nobody.
     """
 
     run: RunId
@@ -84,6 +87,7 @@ class PipelineRun:
     ask_gate: AskGate | None = None
     logins: LoginPorts | None = None
     attach: Attach = lambda _: nullcontext()
+    files: Sequence[FoundFile] = ()
     models: Mapping[str, Model] = field(default_factory=dict[str, Model])
 
     async def to_the_end(self, on_session: Callable[[ParentSession], None]) -> PipelineResult:
@@ -127,8 +131,10 @@ class PipelineRun:
         """
         items = self.pipeline.items()
         tools = map(tools_name, self.pipeline.servers)
-        self.book.refuse_unused({*(item.name for item in items), *tools})
+        named = (*items, *(file.item for file in self.files))
+        self.book.refuse_unused({*(item.name for item in named), *tools})
         await self._settle(items)
+        definitions = take_up(self.files, self._approves)
         self.models = self.pipeline.models(self.ports.ids)
         parent = ParentSession(
             servers=self.pipeline.servers,
@@ -137,8 +143,10 @@ class PipelineRun:
             limits=self.limits,
             builtins=self.builtins,
             own_tools=True,
+            skills=definitions.skills,
             logins=self.logins,
         )
+        parent.definitions = definitions
         async with parent.running():
             for connection in parent.servers.values():
                 if connection.error is not None:
@@ -202,6 +210,9 @@ class PipelineRun:
                 return await session.inbox.gate(step, "\n".join(gate.lines()), gate.digest)
             return None
         return None if self.ask_gate is None else await self.ask_gate(gate)
+
+    def _approves(self, item: Item) -> bool:
+        return self.book.state(item) is ApprovalState.APPROVED
 
     async def _settle(self, items: Sequence[Item]) -> None:
         self.book = await settle(

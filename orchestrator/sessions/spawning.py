@@ -269,7 +269,8 @@ class _Spawning:
         try:
             return definitions.agent(name)
         except ConfigError as error:
-            raise _refused(f"{error.message} {did_you_mean(name, definitions.agents)}") from error
+            near = error.why or did_you_mean(name, definitions.agents)
+            raise _refused(f"{error.message}. {near}".strip()) from error
 
     def _over(self, child: OneOffSubagent) -> None:
         self._at_work.discard(child.cell)

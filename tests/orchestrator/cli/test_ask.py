@@ -33,7 +33,19 @@ def reads(task):
 def sees(task):
     listed = yield Call("remit", "list_capabilities")
     return listed.text
+
+def makes(task):
+    if "/" in task.agent:
+        yield []
+        return task.prompt
+    wanted = {"name": "helper", "prompt": "Now.", "definition": "reviewer"}
+    try:
+        made = yield Call("remit", "spawn_subagent", wanted)
+    except AuthorityError as error:
+        return error.message
+    return made.text
 """
+REVIEWER = "---\nname: reviewer\n---\nYou review."
 READS = """policy reading v1 {
   permit "notes" call on files/read_file
   permit "own" call on remit/*
@@ -345,3 +357,31 @@ def test_an_address_that_a_server_wants_visited_is_told_and_never_fetched(
     (wanted,) = cast("list[dict[str, object]]", ended.json["input_required"])
     assert (wanted["mode"], wanted["host"]) == ("url", "127.0.0.1")
     assert heard.visits == 0
+
+
+def test_a_definition_of_the_profile_makes_a_child(remit: Remit, project: Path, home: Path):
+    config = home / "config"
+    (config / "own.policy").write_text(READS)
+    (config / "config.toml").write_text('policy = ["own.policy"]\n')
+    (config / "agents").mkdir()
+    (config / "agents" / "reviewer.md").write_text(REVIEWER)
+
+    ended = asked(remit, "makes")
+
+    assert "You review.\\n\\nNow." in ended.out
+
+
+def test_a_projects_definition_makes_no_child_until_it_is_approved(
+    remit: Remit, project: Path, home: Path
+):
+    (home / "config" / "own.policy").write_text(READS)
+    (home / "config" / "config.toml").write_text('policy = ["own.policy"]\n')
+    place = Path(".remit/agents/reviewer.md")
+    place.parent.mkdir(parents=True)
+    place.write_text(REVIEWER)
+
+    before = asked(remit, "makes")
+    after = asked(remit, "makes", *approved(str(place)))
+
+    assert "it comes with the project and is not approved" in before.out
+    assert "You review.\\n\\nNow." in after.out

@@ -22,10 +22,21 @@ pytestmark = pytest.mark.subprocess
 
 PROMPT = "you>"
 MODEL = """
+import json
 from orchestrator import Call, RemitError
 
 def talk(task):
     words = task.prompt.split()
+    if "/" in task.agent:
+        yield []
+        return task.prompt
+    if words[0] == "make":
+        wanted = {"name": words[1], "prompt": "Now.", "definition": "reviewer"}
+        try:
+            made = yield Call("remit", "spawn_subagent", wanted)
+        except RemitError as error:
+            return f"refused: {error.code}"
+        return "it said: " + json.loads(made.text)["answer"]
     if words[0] == "call":
         arguments = {"url": words[2]} if len(words) > 2 else {}
         try:
@@ -264,4 +275,22 @@ def test_ask_on_a_terminal_takes_always_too(project: Path, home: Path):
         assert child.ended() == 0
     with shell("call say", "--quiet", command="ask") as child:
         child.shows("answered: said")
+        assert child.ended() == 0
+
+
+def test_a_definition_makes_a_child_once_it_is_approved(project: Path):
+    place = Path(".remit/agents/reviewer.md")
+    place.parent.mkdir(parents=True)
+    place.write_text("---\nname: reviewer\n---\nIt reviews.")
+    digest = hashlib.sha256(place.read_bytes()).hexdigest()
+
+    with shell() as child:
+        started(child)
+        child.said("make one", "refused: ", PROMPT)
+        child.said("/quit")
+        child.ended()
+    with shell("--approve", f"{place}@{digest}") as child:
+        started(child)
+        child.said("make two", "it said: It reviews.", PROMPT)
+        child.said("/quit")
         assert child.ended() == 0

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +49,17 @@ def uses(task):
     except (AuthorityError, CallFailedError) as error:
         return "no: " + error.code
     return result.text
+
+def makes(task):
+    if "/" in task.agent:
+        yield []
+        return task.prompt
+    wanted = {"name": "helper", "prompt": "Now.", "definition": "reviewer"}
+    try:
+        made = yield Call("remit", "spawn_subagent", wanted)
+    except AuthorityError as error:
+        return error.message
+    return made.text
 
 def calls(tool, text):
     try:
@@ -224,6 +235,7 @@ async def serving(
     writes: int,
     limits: AcpLimits,
     model: str | None = None,
+    approved: Sequence[str] = (),
 ) -> None:
     """Serve with a recipe of the project as the model, then close the end that was written to."""
     paths = StatePaths.from_environment({"REMIT_HOME": str(home.state)})
@@ -232,7 +244,7 @@ async def serving(
     request = StandingRequest(
         model=f"recipe:model.py:{function}" if model is None else model,
         leave_out=True,
-        approve=[home.approved("model.py")] if model is None else (),
+        approve=[home.approved("model.py"), *approved] if model is None else approved,
     )
     place = place_for(
         request,
@@ -259,6 +271,7 @@ async def running(
     initialized: bool = True,
     capabilities: Mapping[str, object] | None = None,
     model: str | None = None,
+    approved: Sequence[str] = (),
 ) -> AsyncGenerator[FakeEditor]:
     """Run the agent in this process, and the editor at its other end."""
     ended = anyio.Event()
@@ -270,7 +283,7 @@ async def running(
 
             async def agent() -> None:
                 given = limits or AcpLimits()
-                await serving(home, function, to_agent, from_agent, given, model)
+                await serving(home, function, to_agent, from_agent, given, model, approved)
                 ended.set()
 
             async def listening() -> None:

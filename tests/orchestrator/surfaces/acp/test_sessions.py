@@ -247,3 +247,19 @@ def titles(page: Message) -> list[object]:
 
 def text(words: str) -> Message:
     return {"type": "text", "text": words}
+
+
+async def test_a_definition_makes_a_child_once_it_is_approved(home: Home):
+    place = home.project / ".remit" / "agents" / "reviewer.md"
+    place.parent.mkdir(parents=True)
+    place.write_text("---\nname: reviewer\n---\nYou review.")
+
+    async with running(home, "makes") as before:
+        await before.prompt(await before.open(home), "go")
+    async with running(
+        home, "makes", approved=[home.approved(".remit/agents/reviewer.md")]
+    ) as after:
+        await after.prompt(await after.open(home), "go")
+
+    assert "it comes with the project and is not approved" in before.said()
+    assert "You review." in after.said()
