@@ -147,7 +147,7 @@ MANIFEST: Final = (
         R("S-29", MUST, PROVEN, "A JSON-RPC frame is at most 8 MiB, in either direction."),
         R("S-30", MUST, PROVEN, "A stdio server that ignores the end of its input gets SIGTERM and then SIGKILL."),
         R("S-31", MUST, PROVEN, "The suites drive configuration, framing, all transports, OAuth, ACP and subagents against in-process servers."),
-        R("S-40", MUST, Open('sessions are never merged; `isolate = "agent"` is refused with a reason; what a session per agent takes is in decisions/isolation-per-agent.md'), "One client and one session per server; nothing of one server, session or conversation reaches another; a stateful server can have one process per agent."),
+        R("S-40", MUST, PROVEN, "One client and one session per server; nothing of one server, session or conversation reaches another; a stateful server can have one process per agent."),
         R("S-41", MUST, PROVEN, "The model controls tools, the application resources, the user prompts; a model gets the other two only where a rule permits it."),
         R("S-42", MUST, PROVEN, "Only negotiated capabilities are used; an undeclared notification is ignored; a version mismatch ends at initialize."),
         R("S-43", MUST, PROVEN, "Sampling is shown for approval, may be edited or refused, runs on the host's model and account, and leaks no key or provider."),

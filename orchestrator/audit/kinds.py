@@ -15,6 +15,8 @@ class AuditKind(StrEnum):
     RUN_STARTED = "run_started"
     SERVER_CONNECTED = "server_connected"
     SERVER_LOST = "server_lost"
+    SERVER_ENDED = "server_ended"
+    """A connection that an agent had for itself ended with the agent, or with its server."""
     SERVER_ENABLED = "server_enabled"
     """A disabled server was started again, as another incarnation."""
     LOGIN_CHANGED = "login_changed"

@@ -53,6 +53,7 @@ class Cell:
     __slots__ = (
         "_children",
         "_parent",
+        "_second",
         "generation",
         "incarnation",
         "kind",
@@ -69,6 +70,7 @@ class Cell:
         incarnation: int,
         parent: Cell | None,
         lease_until: float = math.inf,
+        second: Cell | None = None,
     ) -> None:
         self.kind = kind
         self.name = name
@@ -78,6 +80,7 @@ class Cell:
         self.void_reason = DenyReason.POLICY_CHANGED
         self.lease_until = lease_until if parent is None else min(lease_until, parent.lease_until)
         self._parent = parent
+        self._second = second
         self._children: dict[Cell, None] = {}
 
     def __repr__(self) -> str:
@@ -89,9 +92,16 @@ class Cell:
         self._children[child] = None
 
     def release(self) -> None:
-        """Let the parent forget this cell, once it is dead."""
+        """Let what it stands under forget this cell, once it is dead."""
         if self._parent is not None:
             self._parent.forget(self)
+        if self._second is not None:
+            self._second.forget(self)
+
+    def leave_second(self) -> None:
+        """Let both that it stands under forget it: one of them may live on, and would keep it."""
+        if self._second is not None:
+            self.release()
 
     def forget(self, child: Cell) -> None:
         """Drop a dead child from the record, so that a long session does not grow."""
@@ -159,23 +169,32 @@ class Ledger:
         *,
         under: Cell | None = None,
         lease_until: float = math.inf,
+        and_under: Cell | None = None,
     ) -> Cell:
         """Return a new cell in force, which dies with `under`, and outlives no lease of it.
 
-        Raises AuthorityError if `under` is dead already: a child that is made while its parent
+        Given `and_under`, it dies with that one as well, in the same step: an agent's own connection
+        to a server stands under the server and under the agent.
+
+        Raises AuthorityError if one of them is dead already: a child that is made while its parent
         ends is never born.
         """
         self._assert_thread()
-        if under is not None and under.reason is not None:
-            reason = INHERITED.get(under.reason, under.reason)
-            raise AuthorityError(
-                f"{kind.value} {name!r} cannot start: {under.kind.value} {under.name!r} has ended",
-                reason=reason,
-            )
+        for above in (under, and_under):
+            if above is not None and above.reason is not None:
+                raise AuthorityError(
+                    f"{kind.value} {name!r} cannot start: "
+                    f"{above.kind.value} {above.name!r} has ended",
+                    reason=INHERITED.get(above.reason, above.reason),
+                )
         self._incarnations += 1
-        cell = Cell(kind, name, self._incarnations, under, lease_until)
+        if and_under is not None:
+            lease_until = min(lease_until, and_under.lease_until)
+        cell = Cell(kind, name, self._incarnations, under, lease_until, and_under)
         if under is not None:
             under.adopt(cell)
+        if and_under is not None:
+            and_under.adopt(cell)
         return cell
 
     def revoke(self, cell: Cell, reason: DenyReason) -> Flip:
@@ -193,6 +212,7 @@ class Ledger:
             if current.reason is None:
                 current.reason = reason if current is cell else inherited
                 current.generation += 1
+                current.leave_second()
                 killed += 1
                 stack.extend(current.children)
         cell.release()

@@ -6,6 +6,15 @@ from orchestrator.broker.builtins import BuiltinTool
 from orchestrator.broker.revocation import Receipt, Revocation
 from orchestrator.broker.road import Broker
 from orchestrator.broker.view import AgentView
-from orchestrator.broker.wire import Link, WireObserver
+from orchestrator.broker.wire import Link, OwnCells, WireObserver
 
-__all__ = ["AgentView", "Broker", "BuiltinTool", "Link", "Receipt", "Revocation", "WireObserver"]
+__all__ = [
+    "AgentView",
+    "Broker",
+    "BuiltinTool",
+    "Link",
+    "OwnCells",
+    "Receipt",
+    "Revocation",
+    "WireObserver",
+]

@@ -32,18 +32,25 @@ def decided(server: str, tool: str, definition: str, effect: str, rule: str) -> 
 
 
 @lru_cache(_FORMS_MAX)
-def sent(server: str, method: str) -> RecordForm:
-    """Requests of which the first byte was handed to the kernel. Their own: the call."""
-    return RecordForm("sent", {"call": None, "server": server, "method": method})
+def sent(server: str, method: str, agent: str) -> RecordForm:
+    """Requests of which the first byte was handed to the kernel. Their own: the call.
+
+    `agent` is whose connection it is alone; empty where all share it.
+    """
+    return RecordForm("sent", {"call": None, **_where(server, agent), "method": method})
 
 
 @lru_cache(_FORMS_MAX)
-def answered(server: str, method: str) -> RecordForm:
-    """Requests that their server has answered. Their own: the call."""
-    return RecordForm("answered", {"call": None, "server": server, "method": method})
+def answered(server: str, method: str, agent: str) -> RecordForm:
+    """Requests that their server has answered. Their own: the call. `agent` as with `sent`."""
+    return RecordForm("answered", {"call": None, **_where(server, agent), "method": method})
 
 
 @lru_cache(_FORMS_MAX)
 def ended(outcome: str, delivery: str) -> RecordForm:
     """Calls that are over. Their own: the call."""
     return RecordForm("call_ended", {"call": None, "outcome": outcome, "delivery": delivery})
+
+
+def _where(server: str, agent: str) -> dict[str, str]:
+    return {"server": server, "agent": agent} if agent else {"server": server}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from mcp_client.protocol.errors import McpError
@@ -27,13 +28,13 @@ from orchestrator.broker.renewing import TURNED_AWAY, Renewing, TurnedAwayError,
 from orchestrator.broker.rounds import MoreInputError, answer_round, read_round
 from orchestrator.broker.tracing import tell_decision, tell_refusal
 from orchestrator.broker.view import AgentView
-from orchestrator.broker.wire import Link
+from orchestrator.broker.wire import Isolated, Link
 from orchestrator.broker.wish import Wish, unknown
 from orchestrator.core.calls import Call, CallMethod
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import AuthorityError, CallFailedError, Delivery, DenyReason
-from orchestrator.core.ids import CallId, ServerName
+from orchestrator.core.ids import CallId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import CallOutcome
 from orchestrator.telemetry.null import NO_TELEMETRY
@@ -80,16 +81,27 @@ class Broker:
         self._builtins = dict(builtins)
         self._draining = Draining(ledger)
         self._renewing = Renewing(ledger=ledger, gate=self._gate)
-        self._links: dict[ServerName, Link] = {}
+        self._links: dict[Cell, Link] = {}
+        self._isolated: dict[Cell, Isolated] = {}
 
     def attach(self, link: Link) -> None:
-        """Let calls reach a server through this connection."""
-        self._links[link.server] = link
+        """Let calls reach one incarnation of a server, or an agent's own of it, through this connection."""
+        self._links[link.cell] = link
 
     def detach(self, link: Link) -> None:
-        """Forget a connection; its successor under the same label, if any, stays (I17)."""
-        if self._links.get(link.server) is link:
-            del self._links[link.server]
+        """Forget a connection. Others of the same label stay: each has a cell of its own (I17)."""
+        self._links.pop(link.cell, None)
+
+    def isolate(self, cell: Cell, isolated: Isolated) -> None:
+        """Let each agent reach a server through a connection of its own, and through no other.
+
+        `cell` is that of the session's connection, which is never attached: no call goes over it.
+        """
+        self._isolated[cell] = isolated
+
+    def rejoin(self, cell: Cell) -> None:
+        """Let no agent be given a connection of its own to this incarnation any more."""
+        self._isolated.pop(cell, None)
 
     def enforce(self, policy: PolicySet) -> None:
         """Decide every further call under `policy`, and all since its agent started.
@@ -194,10 +206,25 @@ class Broker:
                     handled.add(stop.reason.value)
                 self._duties.uncharge(wish)
 
+    async def _reached(
+        self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
+    ) -> Capability:
+        """Return a capability as it stands at the agent's own connection, where its server has such.
+
+        Who may not call has none opened: the road then ends in the refusal.
+        """
+        isolated = self._isolated.get(capability.link)
+        if isolated is None or not self._could_go(wish, snapshot, capability):
+            return capability
+        own = await isolated(wish.view, capability)
+        return replace(capability, link=own.link, target=own.target)
+
     async def _attempt(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
     ) -> UntrustedContent:
-        link = self._links.get(capability.ref.server)
+        if self._isolated:
+            capability = await self._reached(wish, snapshot, capability)
+        link = self._links.get(capability.link)
         # whoever may not call has nothing renewed either: no handshake, no credential traffic
         if link is not None and something_due(link) and self._could_go(wish, snapshot, capability):
             await self._renewing.before(wish, snapshot, capability, link)
@@ -313,9 +340,9 @@ class Broker:
         self, wish: Wish, capability: Capability, permit: Permit, seconds: float
     ) -> CallFlight:
         """Queue the frame. Its permit is checked again where its first byte is written."""
-        link = self._links.get(capability.ref.server)
-        # The same label may be another incarnation by now: an old snapshot never reaches it.
-        if link is None or link.cell is not capability.link:
+        # found by its cell: an old snapshot reaches no other incarnation of the label
+        link = self._links.get(capability.link)
+        if link is None or (link.owner is not None and link.owner is not wish.view.owner):
             raise AuthorityError(
                 f"{wish.ref}: its server is not connected", reason=DenyReason.SERVER_DISCONNECTED
             )

@@ -22,10 +22,11 @@ class AgentView:
     """One agent's side of the broker.
 
     Without an admitted snapshot the lists are empty and every call is refused; it never falls
-    back to the parent's view (I28). `standing` is what it carries and has used.
+    back to the parent's view (I28). `standing` is what it carries and has used. `owner` is the agent's
+    own cell, where it acts under one of a task: what is opened for the agent alone ends with it.
     """
 
-    __slots__ = ("_road", "agent", "cell", "snapshot", "standing", "toolbox")
+    __slots__ = ("_road", "agent", "cell", "owner", "snapshot", "standing", "toolbox")
 
     def __init__(
         self,
@@ -36,9 +37,11 @@ class AgentView:
         road: Callable[[AgentView, Call], CoroutineType[Any, Any, UntrustedContent]],
         standing: Standing | None = None,
         toolbox: Toolbox | None = None,
+        owner: Cell | None = None,
     ) -> None:
         self.agent = agent
         self.cell = cell
+        self.owner = cell if owner is None else owner
         self.snapshot = snapshot
         self.standing = standing or Standing()
         self.toolbox = toolbox

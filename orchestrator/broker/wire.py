@@ -11,6 +11,7 @@ from mcp_client.ports import SendGuard
 from mcp_client.session import ClientSession
 from orchestrator.audit.forms import FilledRecord
 from orchestrator.authority.ledger import Cell
+from orchestrator.authority.snapshot import Capability
 from orchestrator.broker.records import answered, sent
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wish import Wish
@@ -19,7 +20,7 @@ from orchestrator.core.ids import CallId, ServerName
 from orchestrator.core.ports import AuditSink, Peer, Telemetry
 from orchestrator.telemetry.null import NO_TELEMETRY
 
-__all__ = ["Link", "WireObserver"]
+__all__ = ["Isolated", "Link", "OwnCells", "WireObserver"]
 
 
 DROPPED_RECORDS_MAX: Final = 64
@@ -35,7 +36,9 @@ class WireObserver:
 
     def __init__(self, *, peer: Peer, audit: AuditSink, telemetry: Telemetry) -> None:
         self.peer = peer
-        self._server = peer.server
+        self._server, self._agent = peer.server, peer.agent
+        # the agent only where the connection is its own: its record is read beside others of that label
+        self._where = {"server": peer.server} | ({"agent": peer.agent} if peer.agent else {})
         self._audit = audit
         self._telemetry = telemetry
         self._traced = telemetry is not NO_TELEMETRY
@@ -92,7 +95,9 @@ class WireObserver:
         call = None if wish is None else wish.id
         if wish is not None:
             self._open[request_id] = wish.view
-        self._audit.append("sent", FilledRecord(sent(self._server, method), (call or "",)))
+        self._audit.append(
+            "sent", FilledRecord(sent(self._server, method, self._agent), (call or "",))
+        )
         if self._traced:
             target = "" if wish is None else wish.ref.name
             self._telemetry.request_started(self.peer, request_id, method, target, call)
@@ -102,7 +107,9 @@ class WireObserver:
         wish = self._wishes.get(request_id)
         self._open.pop(request_id, None)
         call = "" if wish is None else wish.id
-        self._audit.append("answered", FilledRecord(answered(self._server, method), (call,)))
+        self._audit.append(
+            "answered", FilledRecord(answered(self._server, method, self._agent), (call,))
+        )
         if self._traced:
             self._telemetry.request_ended(self.peer, request_id, error_type)
 
@@ -124,11 +131,11 @@ class WireObserver:
         Answers go out as often as a server asks: they are told as `answer_dropped` is.
         """
         if method:
-            self._audit.append("notice_sent", {"server": self._server, "method": method})
+            self._audit.append("notice_sent", {**self._where, "method": method})
             return
         self._answers += 1
         if _is_told(self._answers):
-            self._audit.append("answer_sent", {"server": self._server, "count": self._answers})
+            self._audit.append("answer_sent", {**self._where, "count": self._answers})
 
     def answer_dropped(self, request_id: int) -> None:
         """Record an answer that came too late: it is not delivered (I18).
@@ -140,7 +147,7 @@ class WireObserver:
         if _is_told(self._dropped):
             self._audit.append(
                 "answer_dropped",
-                {"server": self._server, "request": request_id, "count": self._dropped},
+                {**self._where, "request": request_id, "count": self._dropped},
             )
 
 
@@ -157,7 +164,8 @@ class Link:
     take. `kill` has the connection and its process ended, in this step; `abort` does and returns when
     no byte can leave it any more. `is_fresh`
     says whether the definitions that are known are those of the present session of the server,
-    `catch_up` returns once they are.
+    `catch_up` returns once they are. `owner` is the cell of the one agent that it serves; None where
+    all agents of the session share it.
     """
 
     server: ServerName
@@ -170,3 +178,16 @@ class Link:
     kill: Callable[[], None]
     is_fresh: Callable[[], bool]
     catch_up: Callable[[], Awaitable[None]]
+    owner: Cell | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCells:
+    """Where a capability stands at an agent's own connection: that connection, its definition there."""
+
+    link: Cell
+    target: Cell
+
+
+Isolated = Callable[[AgentView, Capability], Awaitable[OwnCells]]
+"""Opens an agent's own connection to a server, or finds it. Raises AuthorityError, CallFailedError."""

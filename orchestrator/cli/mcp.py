@@ -103,12 +103,15 @@ def _row(entry: ServerEntry, book: ApprovalBook) -> dict[str, str]:
         "problem": entry.problem.code if entry.problem is not None else "",
         "digest": entry.digest,
         "command": _program(entry),
+        "isolate": entry.isolate.value,
     }
 
 
 def _cells(row: dict[str, str]) -> tuple[str, ...]:
     # A part of a digest approves nothing, and must not look as if it could.
     shown = {**row, "digest": f"{row['digest'][:_DIGEST_SHOWN]}…"}
+    if row["isolate"] == "agent":
+        shown["command"] += " (one for each agent)"
     return tuple(shown[name] for name in _COLUMNS)
 
 

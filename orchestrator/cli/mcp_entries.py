@@ -58,6 +58,7 @@ def get_server(name: str, servers: Path | None, as_json: bool) -> None:
         "keys": sorted(entry.raw),
         **{key: _names(entry, key) for key in _NAMED},
         "variables": sorted(entry.variables),
+        "isolate": entry.isolate.value,
         "sandbox": sandbox_lines(entry.asked_sandbox),
     }
     if as_json:

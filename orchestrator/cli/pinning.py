@@ -14,7 +14,7 @@ from orchestrator.core.groups import ungrouped
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions import consent
 from orchestrator.sessions.approvals import ApprovalStore, Item
-from orchestrator.sessions.entries import ServerEntry, refuse_isolation, server_item
+from orchestrator.sessions.entries import ServerEntry, server_item
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
@@ -34,7 +34,6 @@ async def approve_definitions(entry: ServerEntry, project: Path, flags: Sequence
     """
     if entry.problem is not None:
         raise entry.problem
-    refuse_isolation(entry)
     paths = StatePaths.from_environment(os.environ)
     paths.prepare()
     settle = _Settling(paths, project, flags)

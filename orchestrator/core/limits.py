@@ -33,6 +33,9 @@ class OrchestratorLimits:
     """Answers that hold for the rest of a session; then each further one holds once."""
     calls_parallel_max: int = 16
     """Calls of one turn of one agent at the same time."""
+    agent_servers_max: int = 32
+    """Processes or sessions that agents have for themselves, of servers with `isolate = "agent"`, at a
+    time: each may be a browser. Two for each of the agents that agents make at a time."""
     call_seconds_max: float = 120.0
     """One call, from its admission to its answer, where the server's entry names no other time."""
     approval_seconds_max: float = 600.0

@@ -71,6 +71,7 @@ class Peer:
         address: the host of a server that is reached over the network.
         port: its port; 0 for none.
         version: the protocol version that was agreed on; empty before that.
+        agent: whose connection it is alone; empty where all agents share it.
     """
 
     server: str
@@ -78,6 +79,7 @@ class Peer:
     address: str = ""
     port: int = 0
     version: str = ""
+    agent: str = ""
 
 
 class Span(Protocol):

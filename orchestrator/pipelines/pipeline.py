@@ -36,7 +36,6 @@ from orchestrator.sessions.entries import (
     ServerEntry,
     ServersFile,
     merge_servers,
-    refuse_isolation,
     server_item,
 )
 from orchestrator.sessions.layers import SERVERS_FILE
@@ -319,7 +318,6 @@ def _needed(spec: PipelineSpec, file: ServersFile) -> tuple[ServerEntry, ...]:
             if entry.name not in named:
                 continue
             _refuse_open(spec, entry)
-        refuse_isolation(entry)
         if entry.state is EntryState.READY and (anything or entry.name in named):
             needed.append(entry)
     return tuple(needed)

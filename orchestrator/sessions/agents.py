@@ -195,6 +195,7 @@ class Subagent:
             road=self.home.road,
             toolbox=toolbox,
             standing=self.standing,
+            owner=self.cell,
         )
 
     def give_back(self) -> None:

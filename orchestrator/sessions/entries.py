@@ -34,7 +34,6 @@ __all__ = [
     "in_the_clear",
     "merge_servers",
     "refuse_changed",
-    "refuse_isolation",
     "server_item",
 ]
 
@@ -174,21 +173,6 @@ class ServersFile:
     warnings: tuple[ConfigWarning, ...] = ()
 
 
-def refuse_isolation(entry: ServerEntry) -> None:
-    """Raise ConfigError for an entry that wants one process for each agent.
-
-    Sharing the process would be less than what the file asks for.
-    """
-    if entry.isolate is Isolation.AGENT:
-        raise ConfigError(
-            f"server {entry.name!r} asks for a process of its own for each agent, "
-            "which this version cannot give",
-            code="E-SERVER-ISOLATE",
-            fix='remove "isolate", or write one entry for each agent, under labels of their own',
-            where=entry.where,
-        )
-
-
 def merge_servers(
     profile: ServersFile, project: ServersFile, *, owner: str = "profile"
 ) -> ServersFile:
@@ -247,6 +231,8 @@ def server_item(entry: ServerEntry) -> Item:
     """
     lines = _started(entry) if entry.transport is ServerTransport.STDIO else _reached(entry)
     raw_roots = cast("list[str]", entry.raw.get("roots", []))
+    if entry.isolate is Isolation.AGENT:
+        lines.append("once more for each agent that calls it: none shares its process, or session")
     lines += sandbox_lines(entry.asked_sandbox)
     lines += [f"is told of this place of yours, if a policy lets it: {uri}" for uri in raw_roots]
     if entry.variables:

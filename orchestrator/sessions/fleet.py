@@ -25,8 +25,9 @@ from orchestrator.core.errors import ConfigError, DenyReason
 from orchestrator.core.ids import ServerName
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.endings import login_failed, needs_login
-from orchestrator.sessions.entries import EntryState, ServerEntry
+from orchestrator.sessions.entries import EntryState, Isolation, ServerEntry
 from orchestrator.sessions.inquiries import Inquiries
+from orchestrator.sessions.isolating import AgentPlaces, PatternConnection
 from orchestrator.sessions.logins import LoginPorts, ServerLogin
 from orchestrator.sessions.offered_data import data_offers
 from orchestrator.sessions.ports import SessionPorts
@@ -90,7 +91,9 @@ class ServerFleet:
         inquiries: Inquiries,
         logins: LoginPorts,
         on_change: Callable[[], None],
+        agent_servers_max: int,
     ) -> None:
+        self._places = AgentPlaces(agent_servers_max)
         self._logins = logins
         self._session_cell = session_cell
         self._ledger = ledger
@@ -237,7 +240,10 @@ class ServerFleet:
         before = self._connections.get(entry.name)
         login = self._open_login(entry, asks=asks)
         above = self._session_cell if login is None else login.cell
-        connection = ServerConnection(
+        kind = ServerConnection
+        if entry.isolate is Isolation.AGENT:
+            kind = partial(PatternConnection, places=self._places)
+        connection = kind(
             entry=entry,
             reach=self._reach,
             inquiries=self._inquiries,

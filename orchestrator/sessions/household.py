@@ -141,12 +141,15 @@ class Household:
     def own_view(self, table: CapabilityTable) -> AgentView:
         """Return the side of the broker of the parent's own agent."""
         cell = self._session_cell
+        assistant = self._family.living.get(PARENT)
         return AgentView(
             agent=PARENT,
             cell=cell,
             snapshot=CapabilitySnapshot(agent=PARENT, cell=cell, table=table),
             road=self._home.road,
             standing=self.standing,
+            # what a person does beside it is done with the same processes
+            owner=cell if assistant is None else assistant.cell,
         )
 
     def standing_of(self, path: str) -> Standing:

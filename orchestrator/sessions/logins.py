@@ -6,10 +6,11 @@ It holds no token itself and shows none; whoever asks a person is handed in.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
+from mcp_client.auth.errors import NeedsAuthorizationError
 from mcp_client.auth.grants import Grant, GrantChange, compare
 from mcp_client.auth.settings import AuthorizationStep
 from mcp_client.auth.store import MemoryTokenStore, TokenStore, forget
@@ -26,7 +27,7 @@ from orchestrator.sessions.entries import ServerEntry
 if TYPE_CHECKING:
     from mcp_client.auth.shell import Authorizer
 
-__all__ = ["LoginPorts", "ServerLogin"]
+__all__ = ["LoginPorts", "ServerLogin", "Wiring"]
 
 UNAUTHORIZED: Final = 401
 
@@ -47,6 +48,17 @@ class LoginPorts:
 
     store: TokenStore = field(default_factory=MemoryTokenStore)
     step: Callable[[ServerEntry], AuthorizationStep | None] = _nobody
+
+
+class Wiring(TypedDict):
+    """What one connection is made with, beside where it goes. See `mcp_client.client.connect`."""
+
+    guard: SendGuard
+    cancel_guard: SendGuard
+    observer: ClientObserver
+    dialect: Dialect
+    host: Host
+    handlers: Handlers
 
 
 class ServerLogin:
@@ -77,17 +89,7 @@ class ServerLogin:
         self._authorizer: Authorizer | None = None
 
     @asynccontextmanager
-    async def connect(
-        self,
-        spec: HttpSpec,
-        *,
-        guard: SendGuard,
-        cancel_guard: SendGuard,
-        observer: ClientObserver,
-        dialect: Dialect,
-        host: Host,
-        handlers: Handlers,
-    ) -> AsyncGenerator[Client]:
+    async def connect(self, spec: HttpSpec, **wiring: Unpack[Wiring]) -> AsyncGenerator[Client]:
         """Connect with what the store has. See `connect_authorized`.
 
         Nobody is asked at that unless the login was asked for: a session that opens waits for no
@@ -98,29 +100,28 @@ class ServerLogin:
             guard=LoginGuard(session=self._session_cell, server=self.cell),
             settings=self._entry.login.settings,
             store=self._ports.store,
-            host=host,
+            host=wiring["host"],
             step=self._ports.step(self._entry) if self._asks else None,
-            observer=observer,
+            observer=wiring["observer"],
             on_change=self.follow,
         )
         async with opening as authorizer:
             self._authorizer = authorizer
             try:
-                connecting = connect_with(
-                    authorizer,
-                    spec,
-                    guard=guard,
-                    cancel_guard=cancel_guard,
-                    observer=observer,
-                    dialect=dialect,
-                    host=host,
-                    handlers=handlers,
-                )
-                async with connecting as client:
+                async with connect_with(authorizer, spec, **wiring) as client:
                     authorizer.step = self._ports.step(self._entry)
                     yield client
             finally:
                 self._authorizer = None
+
+    def join(self, spec: HttpSpec, **wiring: Unpack[Wiring]) -> AbstractAsyncContextManager[Client]:
+        """Connect once more, with the credentials of the connection that there is: one login, one grant.
+
+        Raises NeedsAuthorizationError if there is none: nothing is sent without them then.
+        """
+        if self._authorizer is None:
+            raise NeedsAuthorizationError(server=self._entry.name)
+        return connect_with(self._authorizer, spec, **wiring)
 
     async def renew(self) -> None:
         """Have a person log in anew, under the connection that there is.

@@ -52,7 +52,6 @@ from orchestrator.sessions.entries import (
     EntryState,
     ServerEntry,
     ServersFile,
-    refuse_isolation,
     server_item,
 )
 from orchestrator.sessions.lanes import ServerCap
@@ -257,7 +256,6 @@ def _entries(file: ServersFile, only: Collection[str] | None) -> tuple[ServerEnt
             continue
         if entry.problem is not None:
             raise entry.problem
-        refuse_isolation(entry)
         wanted.append(entry)
     return tuple(wanted)
 

@@ -118,6 +118,7 @@ class ParentSession:
             inquiries=self._inquiries,
             logins=logins or LoginPorts(),
             on_change=self._offers_changed,
+            agent_servers_max=limits.agent_servers_max,
         )
         self._tables = Tables(
             shown=self._fleet.shown_tools,

@@ -76,13 +76,17 @@ def http_spec(entry: ServerEntry) -> HttpSpec:
     return HttpSpec(name=entry.name, url=entry.url, headers=entry.headers, kind=kind)
 
 
-def peer_of(entry: ServerEntry) -> Peer:
-    """Return what a trace may know of where a server is: its host and port, and nothing else of a URL."""
+def peer_of(entry: ServerEntry, agent: str = "") -> Peer:
+    """Return what a trace may know of where a server is: its host and port, and nothing else of a URL.
+
+    `agent` is whose connection it is alone.
+    """
     if entry.transport is ServerTransport.STDIO:
-        return Peer(server=entry.name, transport="pipe")
+        return Peer(server=entry.name, transport="pipe", agent=agent)
     try:
         parts = urlsplit(entry.url)
         port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
     except ValueError:
-        return Peer(server=entry.name, transport="tcp")
-    return Peer(server=entry.name, transport="tcp", address=parts.hostname or "", port=port)
+        return Peer(server=entry.name, transport="tcp", agent=agent)
+    address = parts.hostname or ""
+    return Peer(server=entry.name, transport="tcp", address=address, port=port, agent=agent)

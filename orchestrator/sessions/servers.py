@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import Final
+from typing import Final, Unpack
 
 import anyio
 import anyio.to_thread
@@ -34,11 +34,12 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import ServerName
+from orchestrator.core.ports import Peer
 from orchestrator.sessions.confining import confined
 from orchestrator.sessions.endings import aborted, explain, needs_login
 from orchestrator.sessions.entries import ServerEntry, ServerTransport, refuse_changed
 from orchestrator.sessions.inquiries import Inquiries
-from orchestrator.sessions.logins import ServerLogin
+from orchestrator.sessions.logins import ServerLogin, Wiring
 from orchestrator.sessions.offered_data import list_data
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.remote import http_spec, peer_of
@@ -49,6 +50,7 @@ __all__ = [
     "ServerConnection",
     "ServerState",
     "server_source",
+    "within_a_record",
 ]
 
 CHANGED_NAMES_MAX: Final = 100
@@ -97,6 +99,7 @@ class ServerConnection:
         protocol_version: of MCP, as it was agreed on last; empty before.
         data_cells: the cell of each resource, template and prompt, by its identity.
         login: what it is reached with; None where it has no login.
+        owner: the cell of the one agent that it serves; None where the session's agents share it.
         ready: set once the first listing is there, or the attempt has failed.
     """
 
@@ -112,6 +115,7 @@ class ServerConnection:
     ports: SessionPorts
     on_change: Callable[[ServerConnection], None]
     login: ServerLogin | None = None
+    owner: Cell | None = None
     state: ServerState = ServerState.CONNECTING
     error: RemitError | None = None
     listing: ServerListing | None = None
@@ -133,6 +137,11 @@ class ServerConnection:
         return self.entry.name
 
     @property
+    def peer(self) -> Peer:
+        """What a trace may know of it."""
+        return peer_of(self.entry)
+
+    @property
     def unconfined(self) -> bool:
         """Whether it runs with all the person's rights although its entry has a sandbox."""
         return self._started is not None and self._started.unconfined
@@ -148,7 +157,7 @@ class ServerConnection:
         `after` had the label before: two processes of one entry would meet in its files.
         """
         observer = WireObserver(
-            peer=peer_of(self.entry), audit=self.ports.audit, telemetry=self.ports.telemetry
+            peer=self.peer, audit=self.ports.audit, telemetry=self.ports.telemetry
         )
         guard = SessionGuard(session=self.session_cell, server=self.cell)
         cancel = CancelGuard(session=self.session_cell, server=self.cell)
@@ -199,15 +208,23 @@ class ServerConnection:
             kill=self.kill,
             is_fresh=partial(self._is_fresh, client),
             catch_up=partial(self._catch_up, client),
+            owner=self.owner,
         )
         self.state = ServerState.CONNECTED
         box = {"unconfined": True} if self.unconfined else {}
-        self._record("server_connected", tools=len(self.definitions), **box)
-        self.broker.attach(link)
-        self.ready.set()
-        try:
+        tools = 0 if self.listing is None else len(self.listing.tools)
+        self._record("server_connected", tools=tools, **box)
+        async with self._carrying(link):
+            self.ready.set()
             with self.ports.telemetry.connected(observer.peer):
                 await self._serve(client)
+
+    @asynccontextmanager
+    async def _carrying(self, link: Link) -> AsyncGenerator[None]:
+        """Let calls reach the server within the block."""
+        self.broker.attach(link)
+        try:
+            yield
         finally:
             self.broker.detach(link)
 
@@ -219,27 +236,15 @@ class ServerConnection:
         # one for each connection: nothing that was learned of another server counts here
         dialect = Dialect(opening=self.entry.protocol)
         handlers = self.inquiries.handlers(self.entry, observer.asker)
-        if self.login is not None and isinstance(source, HttpSpec):
-            opening = self.login.connect(
-                source,
-                handlers=handlers,
-                guard=guard,
-                observer=observer,
-                cancel_guard=cancel,
-                host=self.host,
-                dialect=dialect,
-            )
-        else:
-            opening = connect(
-                source,
-                handlers=handlers,
-                guard=guard,
-                observer=observer,
-                cancel_guard=cancel,
-                host=self.host,
-                dialect=dialect,
-                limits=ClientLimits(initialize_seconds_max=self.entry.start_seconds),
-            )
+        opening = self._opening(
+            source,
+            handlers=handlers,
+            guard=guard,
+            observer=observer,
+            cancel_guard=cancel,
+            host=self.host,
+            dialect=dialect,
+        )
         async with opening as client:
             self._client = client
             self.renew_roots()  # the policy may be another one than when they were declared
@@ -247,6 +252,15 @@ class ServerConnection:
                 yield client
             finally:
                 self._client = None
+
+    def _opening(
+        self, source: ServerSource, **wiring: Unpack[Wiring]
+    ) -> AbstractAsyncContextManager[Client]:
+        """Return the connection, which is open within its block: with the login, if it has one."""
+        if self.login is not None and isinstance(source, HttpSpec):
+            return self.login.connect(source, **wiring)
+        limits = ClientLimits(initialize_seconds_max=self.entry.start_seconds)
+        return connect(source, limits=limits, **wiring)
 
     def renew_roots(self) -> None:
         """Let the server have the roots that it may have now, and no others; a no-op while it is gone."""
@@ -331,8 +345,8 @@ class ServerConnection:
         if changed or gone:
             self._record(
                 "definition_changed",
-                tools=_within_a_record(changed),
-                data=_within_a_record(gone),
+                tools=within_a_record(changed),
+                data=within_a_record(gone),
                 count=len(changed) + len(gone),
             )
         for name, tool in present.items():
@@ -424,7 +438,7 @@ class ServerConnection:
         self.ports.audit.append(kind, {"server": self.name, **fields})
 
 
-def _within_a_record(names: Sequence[str]) -> list[str]:
+def within_a_record(names: Sequence[str]) -> list[str]:
     """Return the first of a server's own names, as many as a record has room for."""
     room = CHANGED_CHARS_MAX
     kept: list[str] = []

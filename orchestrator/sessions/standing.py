@@ -48,7 +48,6 @@ from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions, find_file
 from orchestrator.sessions.elicitations import ALL_MODES, NOBODY, ElicitationMode, Person
 from orchestrator.sessions.entries import (
     EntryState,
-    Isolation,
     ServerEntry,
     ServersFile,
     server_item,
@@ -344,7 +343,7 @@ class _Preparing:
                 self.notices.append(
                     Notice(entry.name, entry.state.value, problem.message, problem.fix)
                 )
-            elif entry.state is EntryState.READY and entry.isolate is Isolation.SESSION:
+            elif entry.state is EntryState.READY:
                 usable.append(entry)
         return usable
 

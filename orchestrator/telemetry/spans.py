@@ -37,6 +37,8 @@ _TARGET_NAMES: Final = {"tools/call": names.TOOL_NAME, "prompts/get": names.PROM
 
 _TOKEN_KINDS: Final = {"input": names.INPUT_TOKENS, "output": names.OUTPUT_TOKENS}
 
+_Key = tuple[str, tuple[str, str], int | str]
+"""Whose request it is, ours or theirs, over which connection, and its id."""
 _Attributes = Mapping[str, str | float]
 
 
@@ -109,8 +111,8 @@ class OtelTelemetry:
         self._propagates = propagates
         self._propagation = Propagation()
         self._calls: dict[CallId, Context] = {}
-        self._connecting: dict[str, Context] = {}
-        self._requests: dict[tuple[str, str, int | str], _OpenRequest] = {}
+        self._connecting: dict[tuple[str, str], Context] = {}
+        self._requests: dict[_Key, _OpenRequest] = {}
 
     # ------------------------------------------------------------------------------- our work
 
@@ -227,12 +229,13 @@ class OtelTelemetry:
         The conventions have no such span; without one each of these requests was a trace by itself.
         """
         attributes = {names.SERVER: peer.server, **_peer_attributes(peer)}
+        key = _place(peer)
         with self._work("connect", peer.server, attributes, named=False):
-            self._connecting[peer.server] = otel_context.get_current()
+            self._connecting[key] = otel_context.get_current()
             try:
                 yield
             finally:
-                self._connecting.pop(peer.server, None)
+                self._connecting.pop(key, None)
 
     @contextmanager
     def connected(self, peer: Peer) -> Generator[None, None, None]:
@@ -264,7 +267,7 @@ class OtelTelemetry:
     def request_ended(self, peer: Peer, request_id: int, error_type: str) -> None:
         """Close the client span of a request; an unknown one is no matter. Never raises."""
         with suppress(Exception):
-            self._end_request(("ours", peer.server, request_id), error_type)
+            self._end_request(("ours", _place(peer), request_id), error_type)
 
     def question_started(
         self, peer: Peer, question: int | str, method: str, traceparent: str
@@ -273,13 +276,19 @@ class OtelTelemetry:
         with suppress(Exception):
             parent = self._propagation.parent_of(traceparent) or _root()
             self._open_request(
-                ("theirs", peer.server, question), peer, method, method, {}, parent, SpanKind.SERVER
+                ("theirs", _place(peer), question),
+                peer,
+                method,
+                method,
+                {},
+                parent,
+                SpanKind.SERVER,
             )
 
     def question_ended(self, peer: Peer, question: int | str, error_type: str) -> None:
         """Close the server span of a question; an unknown one is no matter. Never raises."""
         with suppress(Exception):
-            self._end_request(("theirs", peer.server, question), error_type)
+            self._end_request(("theirs", _place(peer), question), error_type)
 
     def _start_request(
         self, peer: Peer, request_id: int, method: str, target: str, call: CallId | None
@@ -288,7 +297,7 @@ class OtelTelemetry:
         if call is not None:
             parent = self._calls.get(call) or _root()
         else:
-            parent = self._connecting.get(peer.server) or _root()
+            parent = self._connecting.get(_place(peer)) or _root()
         attributes: dict[str, str | float] = {}
         title = method
         if method in _TARGET_NAMES and target:
@@ -296,12 +305,12 @@ class OtelTelemetry:
             title = f"{method} {target}"
         if method == "tools/call":
             attributes[names.OPERATION] = "execute_tool"
-        key = ("ours", peer.server, request_id)
+        key = ("ours", _place(peer), request_id)
         self._open_request(key, peer, method, title, attributes, parent, SpanKind.CLIENT)
 
     def _open_request(
         self,
-        key: tuple[str, str, int | str],
+        key: _Key,
         peer: Peer,
         method: str,
         title: str,
@@ -322,7 +331,7 @@ class OtelTelemetry:
         span = self._start(title, kind, told, parent)
         self._requests[key] = _OpenRequest(span, method, peer, self._clock.now())
 
-    def _end_request(self, key: tuple[str, str, int | str], error_type: str) -> None:
+    def _end_request(self, key: _Key, error_type: str) -> None:
         request = self._requests.pop(key, None)
         if request is None:
             return
@@ -425,6 +434,11 @@ def _root() -> Context:
     return root if isinstance(root, Context) else Context()
 
 
+def _place(peer: Peer) -> tuple[str, str]:
+    """Return what tells connections apart: their requests are counted each by itself."""
+    return (peer.server, peer.agent)
+
+
 def _peer_labels(peer: Peer) -> dict[str, str]:
     """What a connection is of a kind of."""
     told = {names.NETWORK_TRANSPORT: peer.transport, names.MCP_VERSION: peer.version}
@@ -433,6 +447,8 @@ def _peer_labels(peer: Peer) -> dict[str, str]:
 
 def _peer_attributes(peer: Peer) -> dict[str, str | float]:
     told: dict[str, str | float] = {**_peer_labels(peer)}
+    if peer.agent:
+        told[names.AGENT_ID] = peer.agent
     if peer.address:
         told |= {names.SERVER_ADDRESS: peer.address, names.NETWORK_PROTOCOL: "http"}
     if peer.port:

@@ -24,8 +24,10 @@ from orchestrator.sessions.agents import Subagent
 from orchestrator.sessions.always import cannot_keep
 from orchestrator.sessions.asks import Ask, AskKind
 from orchestrator.sessions.control.watching import AgentLine, Watch
+from orchestrator.sessions.isolating import owned_by_agents
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.persistent import PersistentSubagent
+from orchestrator.sessions.servers import ServerConnection
 from policies import Context, Operation, Principal, Request, Resource, explain
 
 __all__ = ["ControlDesk", "Peer"]
@@ -132,7 +134,13 @@ class ControlDesk:
             )
         living = self.session.agents.get(AgentId(path))
         view = None if living is None else living.snapshot
-        return {**rows[path], "snapshot": None if view is None else _snapshot(view)}
+        own = [
+            _server_row(each, each.agent)
+            for each in owned_by_agents(self.session.servers.values())
+            if each.agent == path
+        ]
+        shown = None if view is None else _snapshot(view)
+        return {**rows[path], "snapshot": shown, "servers": own}
 
     def open_asks(self, arguments: _Arguments) -> _Answer:
         """What people are asked, without the arguments."""
@@ -155,17 +163,16 @@ class ControlDesk:
         return shown
 
     def servers(self, arguments: _Arguments) -> _Answer:
-        """How each server stands: its label, its state and the code of what is wrong."""
+        """How each server stands: its label, its state and the code of what is wrong.
+
+        Behind them what agents have for themselves, with the agent beside the label.
+        """
+        shared = self.session.servers.values()
         return {
             "run": self.run,
             "servers": [
-                {
-                    "name": name,
-                    "state": connection.state.value,
-                    "problem": "" if connection.error is None else connection.error.code,
-                    "tools": 0 if connection.listing is None else len(connection.listing.tools),
-                }
-                for name, connection in self.session.servers.items()
+                *(_server_row(connection, "") for connection in shared),
+                *(_server_row(each, each.agent) for each in owned_by_agents(shared)),
             ],
         }
 
@@ -418,6 +425,17 @@ def _text(arguments: _Arguments, name: str, default: str | None = None) -> str:
 
 def _bad(message: str) -> ConfigError:
     return ConfigError(message, code="E-CONTROL-REQUEST")
+
+
+def _server_row(connection: ServerConnection, agent: str) -> _Answer:
+    """Return how one connection stands; `agent` has it for itself."""
+    return {
+        "name": connection.name,
+        "agent": agent,
+        "state": connection.state.value,
+        "problem": "" if connection.error is None else connection.error.code,
+        "tools": 0 if connection.listing is None else len(connection.listing.tools),
+    }
 
 
 _Look: TypeAlias = Callable[[ControlDesk, _Arguments], _Answer]

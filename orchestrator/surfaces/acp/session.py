@@ -24,6 +24,7 @@ from orchestrator.sessions.consent import Confirm
 from orchestrator.sessions.elicitations import ElicitationMode
 from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
+from orchestrator.sessions.isolating import owned_by_agents
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.standing import Notice, Standing
 from orchestrator.surfaces.acp.asking import Asking
@@ -276,6 +277,10 @@ class EditorSession:
         match name:
             case "servers":
                 lines = [f"{label}: {item.state.value}" for label, item in session.servers.items()]
+                lines += [
+                    f"{each.name} of {each.agent}: {each.state.value}"
+                    for each in owned_by_agents(session.servers.values())
+                ]
                 lines += [_told(notice).strip() for notice in self._notices]
             case "login":
                 lines = await self._log_in(rest.strip(), turn, standing)

@@ -19,6 +19,7 @@ from orchestrator.core.outcomes import CallOutcome
 from orchestrator.sessions.agents import Subagent
 from orchestrator.sessions.asks import AskKind
 from orchestrator.sessions.family import PARENT
+from orchestrator.sessions.isolating import owned_by_agents
 from orchestrator.sessions.standing import Notice, Standing
 from orchestrator.sessions.tasks import Task
 from orchestrator.surfaces.shell.commands import COMMANDS, Action, Invoked
@@ -123,6 +124,10 @@ class Acts:
             lines.append(f"{_safe(name)}  {connection.state.value}  {tools} tools{why}")
             if error is not None and error.fix:
                 lines.append(f"  fix: {error.fix}")
+        lines += [
+            f"{_safe(each.name)} of {_safe(each.agent)}  {each.state.value}"
+            for each in owned_by_agents(self._session.servers.values())
+        ]
         return lines or ["there is no server: remit mcp add NAME WORDS… adds one"]
 
     def _tools(self, server: str) -> Sequence[str]:

@@ -68,6 +68,7 @@ def inspected(told: Mapping[str, Any]) -> str:
         f"lease       {'none' if lease is None else f'{lease} s'}",
         f"incarnation {told.get('incarnation', '-')}, generation {told.get('generation', '-')}",
     ]
+    lines += [f"for itself  {row['name']}: {row['state']}" for row in told.get("servers", ())]
     if view is None:
         lines.append("snapshot    none: it reaches nothing")
     else:

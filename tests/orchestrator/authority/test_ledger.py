@@ -238,6 +238,52 @@ def test_a_long_session_forgets_what_is_dead() -> None:
     assert session.children == ()
 
 
+@pytest.mark.requirement("I4", "S-40")
+@pytest.mark.parametrize("first", ["server", "agent"])
+def test_what_stands_under_two_dies_with_either_in_the_same_step_and_leaves_neither_a_trace(
+    first: str,
+) -> None:
+    ledger = Ledger(thread=one_thread)
+    above = {
+        "server": ledger.open(CellKind.SERVER, "git"),
+        "agent": ledger.open(CellKind.AGENT, "one"),
+    }
+    own = ledger.open(CellKind.SERVER, "own", under=above["server"], and_under=above["agent"])
+    below = ledger.open(CellKind.DEFINITION, "own/log", under=own)
+    call = Call(below)
+    ledger.depart(call)
+
+    flip = ledger.revoke(above[first], DenyReason.SERVER_REMOVED)
+
+    assert (own.reason, below.reason) == (DenyReason.SERVER_REMOVED, DenyReason.SERVER_REMOVED)
+    assert flip.flights == (call,)
+    assert above["server"].children == above["agent"].children == ()
+    other = above["agent" if first == "server" else "server"]
+    assert other.reason is None
+
+
+@pytest.mark.requirement("I4")
+@pytest.mark.parametrize("dead", [0, 1])
+def test_nothing_is_born_under_two_of_which_one_is_dead(dead: int) -> None:
+    ledger = Ledger(thread=one_thread)
+    above = ledger.open(CellKind.SERVER, "git"), ledger.open(CellKind.AGENT, "one")
+    ledger.revoke(above[dead], DenyReason.SERVER_REMOVED)
+
+    with pytest.raises(AuthorityError):
+        ledger.open(CellKind.SERVER, "own", under=above[0], and_under=above[1])
+
+    assert above[1 - dead].children == ()
+
+
+def test_what_stands_under_two_outlives_no_lease_of_either() -> None:
+    ledger = Ledger(thread=one_thread)
+    long = ledger.open(CellKind.SERVER, "git", lease_until=9.0)
+    short = ledger.open(CellKind.AGENT, "one", lease_until=5.0)
+
+    assert ledger.open(CellKind.SERVER, "a", under=long, and_under=short).lease_until == 5.0
+    assert ledger.open(CellKind.SERVER, "b", under=short, and_under=long).lease_until == 5.0
+
+
 class LedgerMachine(RuleBasedStateMachine):
     """The ledger beside a reference of a few lines: a set of dead names and each one's parent."""
 

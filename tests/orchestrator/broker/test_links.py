@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import pytest
@@ -13,7 +13,8 @@ from mcp_client.client import Client, connect
 from mcp_client.ports import UNGUARDED
 from mcp_client.testing import ScriptedServer
 from orchestrator.authority.ledger import Cell, CellKind
-from orchestrator.broker import AgentView, Broker, Link, WireObserver
+from orchestrator.authority.snapshot import Capability
+from orchestrator.broker import AgentView, Broker, Link, OwnCells, WireObserver
 from orchestrator.broker.wire import DROPPED_RECORDS_MAX
 from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import ServerName
@@ -118,6 +119,7 @@ async def test_an_old_snapshot_never_reaches_the_successor_of_its_server() -> No
     async with wired() as stage:
         stage.broker.attach(stage.old)
         view = stage.view()
+        stage.broker.detach(stage.old)
         stage.broker.attach(stage.new)
 
         error = await refusal(view, "files/ok")
@@ -135,6 +137,40 @@ async def test_the_clean_up_of_an_old_connection_leaves_its_successor() -> None:
         stage.broker.detach(stage.new)
 
         assert (await view.call(wish("files/ok"))).text == "ok"
+
+
+@pytest.mark.requirement("S-40")
+async def test_a_connection_that_another_agent_has_for_itself_carries_no_call() -> None:
+    async with wired() as stage:
+        other = stage.shop.ledger.open(CellKind.AGENT, "other", under=stage.shop.session)
+        stage.broker.attach(replace(stage.old, owner=other))
+
+        error = await refusal(stage.view(), "files/ok")
+
+        assert error.reason is DenyReason.SERVER_DISCONNECTED
+        assert calls_at(stage.old_server) == []
+
+
+@pytest.mark.requirement("S-40")
+async def test_where_each_agent_has_its_own_no_call_goes_over_any_other() -> None:
+    async with wired() as stage:
+        asked: list[AgentView] = []
+
+        async def elsewhere(view: AgentView, capability: Capability) -> OwnCells:
+            asked.append(view)
+            return OwnCells(link=stage.new.cell, target=capability.target)
+
+        view = stage.view()
+        stage.broker.isolate(stage.old.cell, elsewhere)
+        stage.broker.attach(replace(stage.new, owner=view.owner))
+
+        assert (await view.call(wish("files/ok"))).text == "ok"
+        stage.broker.rejoin(stage.old.cell)
+        error = await refusal(view, "files/ok")
+
+        assert asked == [view]
+        assert error.reason is DenyReason.SERVER_DISCONNECTED
+        assert (len(calls_at(stage.old_server)), len(calls_at(stage.new_server))) == (0, 1)
 
 
 async def test_without_a_connection_a_call_is_refused() -> None:

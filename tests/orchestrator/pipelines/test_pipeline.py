@@ -111,10 +111,12 @@ def test_a_server_that_a_grant_names_and_that_cannot_be_used_is_an_error(load: L
     assert error.where.path.endswith(".mcp.json")
 
 
-def test_a_server_that_asks_for_a_process_for_each_agent_is_refused_not_shared(load: Load) -> None:
+def test_a_person_who_approves_a_server_is_told_that_each_agent_has_one(load: Load) -> None:
     servers = {"git": {"command": "g", "isolate": "agent"}}
 
-    assert refused(lambda: load(servers=servers)).code == "E-SERVER-ISOLATE"
+    lines = [line for item in load(servers=servers).items() for line in item.description_lines]
+
+    assert any("once more for each agent" in line for line in lines)
 
 
 @pytest.mark.requirement("S-48")

@@ -292,7 +292,9 @@ async def test_servers_and_costs_are_told(tmp_path: Path):
         servers = rows(await live.client.do("servers"), "servers")
         cost = await live.client.do("cost")
 
-    assert servers == [{"name": "files", "state": "connected", "problem": "", "tools": 4}]
+    assert servers == [
+        {"name": "files", "agent": "", "state": "connected", "problem": "", "tools": 4}
+    ]
     assert (cost["calls"], cost["tokens"], cost["usd"]) == (1, 0, 0)
 
 

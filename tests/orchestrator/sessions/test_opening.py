@@ -249,7 +249,6 @@ async def test_a_server_that_cannot_be_connected_is_an_error(home: Path, project
     [
         ({"disabled": True}, "E-SERVER-DISABLED"),
         ({"env": {"KEY": "${SECRET}"}}, "E-SERVER-CONFIG"),
-        ({"isolate": "agent"}, "E-SERVER-ISOLATE"),
     ],
 )
 async def test_a_wanted_server_that_cannot_be_used_is_an_error(

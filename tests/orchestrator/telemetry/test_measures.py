@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.core.capability import CapabilityKind, CapabilityRef
@@ -94,6 +96,23 @@ def test_a_request_that_failed_is_timed_under_its_error(recorded: Recorded) -> N
 
     ((labels, seconds),) = recorded.points("mcp.client.operation.duration")
     assert (labels["error.type"], seconds) == ("-32602", 2.0)
+
+
+def test_requests_of_one_number_over_connections_of_two_agents_are_told_apart(
+    recorded: Recorded,
+) -> None:
+    telemetry = recorded.telemetry()
+    one, two = replace(GIT, agent="one"), replace(GIT, agent="two")
+    telemetry.request_started(one, 1, "tools/list", "", None)
+    telemetry.request_started(two, 1, "tools/call", "git_log", None)
+    telemetry.request_ended(two, 1, "")
+    telemetry.request_ended(one, 1, "-32602")
+
+    told = {name: dict(span.attributes or {}) for name, span in recorded.spans.items()}
+    assert told["tools/list"]["gen_ai.agent.id"] == "one"
+    assert told["tools/list"]["error.type"] == "-32602"
+    assert told["tools/call git_log"]["gen_ai.agent.id"] == "two"
+    assert "error.type" not in told["tools/call git_log"]
 
 
 def test_buckets_are_those_of_the_conventions(recorded: Recorded) -> None:

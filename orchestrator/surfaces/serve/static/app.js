@@ -110,7 +110,7 @@ async function refresh() {
   showAgents(told.agents);
   await showAsks(told.asks);
   byId("servers").replaceChildren(table(["server", "state", "tools", "problem"],
-    told.servers.map((row) => [row.name, badge(row.state), row.tools, row.problem]), new Set([2])));
+    told.servers.map((row) => [row.agent ? `${row.name} of ${row.agent}` : row.name, badge(row.state), row.tools, row.problem]), new Set([2])));
 }
 
 function showFigures(told) {
