@@ -184,7 +184,7 @@ MANIFEST: Final = (
         R("I24", MUST, PROVEN, "An edit, a gap, a swap or a cut in the audit log before its last checkpoint is found."),
         R("I25", MUST, PROVEN, "A revocation waits for nothing: no lock, no disk, no network."),
         R("I26", MUST, PROVEN, "Cancelling a revocation leaves it done; cancelling a send leaves no half-authorized state."),
-        R("I27", MUST, AGENTS, "A server sees only what its own client sent it."),
+        R("I27", MUST, PROVEN, "A server sees only what its own client sent it."),
         R("I28", MUST, PROVEN, "No view, no MCP: an agent without an admitted snapshot reaches nothing."),
     )),
     Section("MCP: JSON-RPC", (
