@@ -142,6 +142,15 @@ def test_a_server_is_listed_and_not_started(remit: Remit):
     assert not Path("started").exists()
 
 
+def test_a_server_of_which_each_agent_has_one_is_marked(remit: Remit):
+    write_servers({"mcpServers": {"shell": {"command": "sh-server", "isolate": "agent"}}})
+
+    (row,) = cast("list[dict[str, str]]", remit("mcp", "list", "--json").json["servers"])
+
+    assert row["isolate"] == "agent"
+    assert "sh-server (one for each agent)" in remit("mcp", "list").out
+
+
 def test_a_server_that_writes_into_the_output_folder_can_be_used(remit: Remit):
     write_servers({"mcpServers": {"shop": {"command": "python3", "args": ["${REMIT_OUT}/x"]}}})
 

@@ -21,7 +21,7 @@ from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.elicitations import Elicitation, SamplingWish
 from orchestrator.surfaces.top.lines import inspected
 from tests.mcp_client.http.harness import Mcp
-from tests.orchestrator.agents.stage import HandClock
+from tests.orchestrator.agents.stage import HandClock, recipe
 from tests.orchestrator.broker.stage import (
     IDLE,
     Person,
@@ -61,6 +61,14 @@ ACTS: Mapping[str, Callable[[Isolated], object]] = {
     "gone": lambda stage: stage.session.reload([]),
     "closed": lambda stage: stage.session.close(),
 }
+
+
+TELLS_PROCESS = recipe(
+    "from orchestrator import Call\n"
+    "def main(task):\n"
+    "    found = yield Call('desk', 'pid', {})\n"
+    "    return found.text\n"
+)
 
 
 def is_there(process: int) -> bool:
@@ -169,12 +177,11 @@ async def test_another_agent_of_the_same_name_finds_nothing_of_the_one_before(tm
 
 async def test_an_agent_that_stays_keeps_its_process_from_task_to_task(tmp_path: Path):
     async with isolated(tmp_path) as stage:
-        stays = stage.session.persistent("clerk", model=IDLE, grant=Grant(None))
-        before = await say(stays.view, "pid")
-        await stays.run("do nothing")
-        after = await say(stays.view, "pid")
+        stays = stage.session.persistent("clerk", model=TELLS_PROCESS, grant=Grant(None))
+        told = [(await stays.run("which?")).answer for _ in range(2)]
+        between = await say(stays.view, "pid")
 
-    assert after == before
+    assert told == [between, between]
 
 
 # -------------------------------------------------------------------------------------- who has one
@@ -543,6 +550,23 @@ async def test_a_token_that_ended_is_renewed_once_for_the_sessions_of_all_agents
             renewals = len(world.token_requests)
 
     assert renewals == 1
+
+
+@pytest.mark.requirement("S-40", "I8")
+async def test_what_is_not_shown_any_more_ends_a_call_of_it_in_an_agents_process(tmp_path: Path):
+    async with isolated(tmp_path) as stage:
+        view = stage.agent("one").view
+        process = int(await say(view, "pid"))
+        listing = stage.pattern.listing
+        assert listing is not None
+        async with calling(view, "desk/hold") as call:
+            await held(stage, process)
+            stage.session.admit(listing, {"pid"})
+            error = await call.refused()
+        still = await say(view, "pid")
+
+    assert error.reason is DenyReason.PIN_FORGOTTEN
+    assert int(still) == process
 
 
 # ------------------------------------------------------------------------------------- who is asked
