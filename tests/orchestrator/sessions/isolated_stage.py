@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -27,7 +28,7 @@ from orchestrator.sessions.ports import NobodyToAsk, SessionPorts
 from orchestrator.telemetry.null import NO_TELEMETRY
 from orchestrator.testing import CountingIds
 from tests.orchestrator.agents.stage import HandClock
-from tests.orchestrator.broker.stage import IDLE, Shelf, admit_all, policy_of, wish
+from tests.orchestrator.broker.stage import IDLE, Shelf, admit_all, policy_of, until, wish
 
 DESK = ServerName("desk")
 SERVER = Path(__file__).parents[2] / "servers" / "stateful.py"
@@ -36,6 +37,7 @@ ALL = """policy open v1 {
   permit "data" read, complete on desk resource "memory://**"
   permit "prompts" get_prompt, complete on desk/* prompt
 }"""
+HANDED_ON = ALL.replace('permit "all"', 'permit "hand on" delegate on desk/*\n  permit "all"')
 
 
 def entry(folder: Path, **more: object) -> ServerEntry:
@@ -114,3 +116,26 @@ async def isolated(
 async def say(view: AgentView, tool: str, **arguments: object) -> str:
     """Call a tool of the desk, and return what it says."""
     return (await view.call(wish(f"desk/{tool}", arguments))).text
+
+
+def is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def gone(process: int) -> None:
+    """Wait until a process is no more."""
+    await until(lambda: not is_there(process))
+
+
+async def held(stage: Isolated, process: int) -> None:
+    """Wait until a process has read a call that it does not answer."""
+    await until(lambda: any(tool_of(message) == "hold" for message in stage.read_by(process)))
+
+
+def tool_of(message: Mapping[str, object]) -> object:
+    params = message.get("params", {})
+    return cast("Mapping[str, object]", params).get("name")
