@@ -10,7 +10,7 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -24,6 +24,8 @@ QUERY_CHARS_MAX: Final = 2_000
 """Of a query that are looked at: more than its words can have."""
 SCANNED_MAX: Final = 20_000
 """Words that are tried for those that a query's word begins: a server may have made up any number."""
+STEP_ENTRIES: Final = 100
+"""Entries that are looked at in one step: some milliseconds, with the longest texts that count."""
 WORDS_MAX: Final = 400
 """Words of one tool's text that count: a server cannot be found by everything it writes down."""
 GAINS_MAX: Final = 512
@@ -121,17 +123,46 @@ class SearchIndex(Generic[K]):
 
         What stayed the same is not taken apart again.
         """
-        wanted = {entry.key: entry for entry in entries}
+        steps = self.updating(entries)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                return done.value
+
+    def updating(self, entries: Iterable[Entry[K]]) -> Generator[None, None, tuple[int, int]]:
+        """Do as `update` does, in steps that are short each: yields between them.
+
+        Between two steps the index can be searched; it has then a part of what is new. Who updates
+        it otherwise meanwhile does not go on with this.
+        """
+        wanted: dict[K, Entry[K]] = {}
+        for at, entry in enumerate(entries, 1):
+            wanted[entry.key] = entry
+            if not at % STEP_ENTRIES:
+                yield
         gone = [key for key, (_, old) in self._entries.items() if wanted.get(key) != old]
-        for key in gone:
+        fresh = [entry for entry in wanted.values() if self._lacks(entry)]
+        yield
+        for at, key in enumerate(gone, 1):
             self._remove(key)
-        fresh = [entry for key, entry in wanted.items() if key not in self._entries]
-        for entry in fresh:
+            self._moved()
+            if not at % STEP_ENTRIES:
+                yield
+        for at, entry in enumerate(fresh, 1):
             self._add(entry)
-        if fresh or gone:
-            self.version += 1
-            self._gains.clear()
+            self._moved()
+            if not at % STEP_ENTRIES:
+                yield
         return len(fresh), len(gone)
+
+    def _lacks(self, entry: Entry[K]) -> bool:
+        known = self._entries.get(entry.key)
+        return known is None or known[1] != entry
+
+    def _moved(self) -> None:
+        self.version += 1
+        self._gains.clear()
 
     def numbers(self, keys: Iterable[K]) -> frozenset[int]:
         """Return the numbers of what is in the index of these keys, for `among`."""

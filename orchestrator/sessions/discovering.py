@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+import anyio
+import anyio.lowlevel
+
 from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable, ToolCapability
 from orchestrator.broker import AgentView, BuiltinTool
 from orchestrator.catalog.listing import CatalogTool
@@ -27,6 +30,8 @@ RESULTS_MAX: Final = 20
 RESULTS_USUAL: Final = 6
 SUMMARY_CHARS_MAX: Final = 240
 """Of a description in a list of hits; all of it stands in the definition that is loaded."""
+RENEWALS_MAX: Final = 2
+"""Times in a row that a search goes through all that is on offer: it may change meanwhile."""
 TABLES_MAX: Final = 256
 """Filters that are kept: one for each role and grant."""
 SEARCH_TOOLS: Final = ("capability_search", "mcp_select_tool")
@@ -73,19 +78,52 @@ class Discovery:
         self._skill_index.update(
             Entry(skill.name, skill.name, skill.description) for skill in self._skills
         )
-        self._stale = True
+        self._changes = 0
+        self._taken_up = -1
+        """How often what is on offer had changed when the index was last made that of it."""
+        self._renewing = anyio.Lock()
         self._among: dict[CapabilityTable, frozenset[int]] = {}
 
     def changed(self) -> None:
         """Note that what is on offer may be something else now."""
-        self._stale = True
+        self._changes += 1
         self._among.clear()
 
     def find(self, snapshot: CapabilitySnapshot, query: str, *, count: int) -> tuple[Hit, ...]:
-        """Return what fits best of what this snapshot holds alive, and of the skills."""
-        if self._stale:
+        """Return what fits best of what this snapshot holds alive, and of the skills.
+
+        Where something else is on offer since the last time, the index is renewed first, at once.
+        """
+        if self._taken_up != self._changes:
             self._index.update(map(_entry, self._tools()))
-            self._stale = False
+            self._renewed(self._changes)
+        return self._found(snapshot, query, count)
+
+    async def renew(self) -> None:
+        """Renew the index, if something else is on offer, in short steps between which others go on.
+
+        What changes meanwhile is taken up once more, and not for ever: a server may change what it
+        offers as often as it likes. What died has no place among the hits in any case.
+        """
+        async with self._renewing:
+            for _ in range(RENEWALS_MAX):
+                if self._taken_up == self._changes:
+                    return
+                await self._take_up(self._changes)
+
+    async def _take_up(self, change: int) -> None:
+        before, offered = self._taken_up, list(self._tools())
+        for _ in self._index.updating(map(_entry, offered)):
+            await anyio.lowlevel.checkpoint()
+            if self._taken_up != before:  # somebody who could not wait has done it at once
+                return
+        self._renewed(change)
+
+    def _renewed(self, change: int) -> None:
+        self._taken_up = change
+        self._among.clear()
+
+    def _found(self, snapshot: CapabilitySnapshot, query: str, count: int) -> tuple[Hit, ...]:
         hits = self._living(snapshot.table, query, count)
         hits += [
             Hit(score=named.score, skill=self._skills.find(named.key))
@@ -147,7 +185,10 @@ class Discovery:
                 "query is a text, and count a number", reason=DenyReason.BAD_ARGUMENTS
             )
         count = max(1, min(count, RESULTS_MAX))
-        hits = self.find(view.snapshot, query, count=count) if view.snapshot is not None else ()
+        hits: tuple[Hit, ...] = ()
+        if view.snapshot is not None:
+            await self.renew()
+            hits = self._found(view.snapshot, query, count)
         wanted = [hit.capability.spec for hit in hits if hit.capability is not None]
         if view.toolbox is not None:
             view.toolbox.load(wanted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, strategies as st
 
 from orchestrator.catalog.search import (
@@ -9,6 +11,7 @@ from orchestrator.catalog.search import (
     QUERY_CHARS_MAX,
     QUERY_WORDS_MAX,
     SCANNED_MAX,
+    STEP_ENTRIES,
     WORDS_MAX,
     Entry,
     SearchIndex,
@@ -112,6 +115,27 @@ def test_however_an_index_came_about_it_answers_the_same(
     changed.update(second)
 
     assert changed.search(query, count=9) == index_of(*second).search(query, count=9)
+
+
+@given(first=ENTRIES, second=ENTRIES, query=st.sampled_from(["file", "mail folder", "list"]))
+def test_an_index_that_is_changed_in_steps_is_in_the_end_as_one_that_is_changed_at_once(
+    first: list[Entry[str]], second: list[Entry[str]], query: str
+):
+    changed = index_of(*first)
+    for _ in changed.updating(second):
+        assert set(keys(changed, query)) <= {entry.key for entry in (*first, *second)}
+
+    assert changed.search(query, count=9) == index_of(*second).search(query, count=9)
+
+
+def test_a_step_takes_in_no_more_entries_than_its_bound():
+    entries = [Entry(str(number), f"tool {number}", "") for number in range(STEP_ENTRIES + 1)]
+    index: SearchIndex[str] = SearchIndex()
+
+    sizes = [0, *(len(index) for _ in index.updating(entries)), len(index)]
+
+    assert sizes[-1] == STEP_ENTRIES + 1
+    assert max(after - before for before, after in pairwise(sizes)) == STEP_ENTRIES
 
 
 @given(entries=ENTRIES, allowed=st.sets(st.sampled_from("abcdef")))

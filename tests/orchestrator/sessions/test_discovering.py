@@ -7,12 +7,22 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from orchestrator.agents.model import AgentTask, CallResult, RequestGate, ToolSpec, Turn
+from orchestrator.catalog.listing import CatalogTool
+from orchestrator.catalog.search import STEP_ENTRIES
 from orchestrator.core.calls import Call
 from orchestrator.core.errors import DenyReason
-from orchestrator.sessions.discovering import RESULTS_MAX, SUMMARY_CHARS_MAX
+from orchestrator.core.ids import ServerName
+from orchestrator.sessions.discovering import (
+    RENEWALS_MAX,
+    RESULTS_MAX,
+    SUMMARY_CHARS_MAX,
+    Discovery,
+)
 from orchestrator.sessions.skills import SKILL_BYTES_MAX, SKILLS_MAX, Skill, SkillShelf
 from tests.orchestrator.agents.stage import answers, asks
 from tests.orchestrator.broker.stage import Stage, policy_of, scripted, staged
@@ -186,3 +196,103 @@ async def test_queries_that_are_none_are_refused():
         model = await shown_to(stage, bad, Call("remit", "mcp_select_tool", {}))
 
     assert all(results[0].error is not None for results in model.handed[1:])
+
+
+def tool_of(number: int) -> CatalogTool:
+    return CatalogTool(
+        server=ServerName("s"),
+        name=f"tool_{number}",
+        digest=str(number),
+        description="Does a thing.",
+        input_schema={},
+        annotations={},
+        definition={},
+    )
+
+
+async def test_others_go_on_while_a_large_catalogue_is_taken_up():
+    tools = [tool_of(number) for number in range(20 * STEP_ENTRIES)]
+    discovery = Discovery(lambda: tools)
+    done = anyio.Event()
+    turns = 0
+
+    async def take_up() -> None:
+        await discovery.renew()
+        done.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(take_up)
+            while not done.is_set():
+                turns += 1
+                await anyio.lowlevel.checkpoint()
+
+    assert turns > 20, "one at least between any two steps"
+
+
+async def test_a_catalogue_that_never_stops_changing_is_taken_up_a_bounded_number_of_times():
+    asked = 0
+
+    def changing() -> list[CatalogTool]:
+        nonlocal asked
+        asked += 1
+        discovery.changed()
+        return [tool_of(number) for number in range(asked)]
+
+    discovery = Discovery(changing)
+    with anyio.fail_after(5):
+        await discovery.renew()
+
+    assert asked == RENEWALS_MAX
+
+
+async def test_what_is_offered_anew_while_it_is_taken_up_is_found_by_the_same_search():
+    server = scripted()
+    for number in range(3 * STEP_ENTRIES):
+        server.add_tool(f"other_{number}", lambda _: "text")
+    everything = 'policy p v1 { permit "all" call on any server/* }'
+    async with staged(everything, own_tools=True, servers=[server]) as stage:
+        listing = stage.session.catalog.listing(ServerName("files"))
+        assert listing is not None
+        offered = list(listing.tools)
+        asked: list[Sequence[CatalogTool]] = []
+
+        def changing() -> Sequence[CatalogTool]:
+            asked.append(offered if asked else offered[1:])
+            return asked[-1]
+
+        discovery = Discovery(changing)
+        agent = stage.session.subagent("scout", model=Looking([]))
+        assert agent.snapshot is not None
+        async with anyio.create_task_group() as group:
+            group.start_soon(discovery.renew)
+            while not asked:
+                await anyio.lowlevel.checkpoint()
+            discovery.changed()
+        (found,) = discovery.find(agent.snapshot, offered[0].name, count=1)
+
+    assert found.capability is not None
+    assert found.capability.ref == offered[0].ref
+    assert len(asked) == 2
+
+
+async def test_whoever_cannot_wait_finds_all_at_once_while_it_is_taken_up():
+    tools = [tool_of(number) for number in range(3 * STEP_ENTRIES)]
+    asked = 0
+
+    def offered() -> list[CatalogTool]:
+        nonlocal asked
+        asked += 1
+        return tools
+
+    discovery = Discovery(offered)
+    async with staged(NO_SEARCH) as stage:
+        agent = stage.session.subagent("scout", model=Looking([]))
+        assert agent.snapshot is not None
+        async with anyio.create_task_group() as group:
+            group.start_soon(discovery.renew)
+            while not asked:
+                await anyio.lowlevel.checkpoint()
+            assert discovery.find(agent.snapshot, "nothing of it", count=1) == ()
+
+    assert asked == 2, "the one who went in steps goes on with nothing"
