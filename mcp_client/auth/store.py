@@ -164,8 +164,9 @@ def leased(
     stored: Stored, generation: int, holder: str, *, now: float, until: float
 ) -> Stored | None:
     """Return what is kept after `TokenStore.lease`; None if nothing may be written."""
-    # one that lasts longer than any that could be had was made by a clock that went wrong
-    is_held = stored.holder not in ("", holder) and now < stored.until <= until
+    # Who asks has read the clock before its turn came: the lease of another may well end after its
+    # own. One that lasts longer by a whole lease was made by a clock that went wrong.
+    is_held = stored.holder not in ("", holder) and now < stored.until <= until + (until - now)
     if stored.generation != generation or is_held:
         return None
     return replace(stored, holder=holder, until=until)

@@ -114,6 +114,11 @@ def test_a_generation_that_has_passed_is_not_renewed(store: TokenStore):
     assert not store.lease(URL, 0, "one", now=0, until=10)
 
 
+def test_who_read_the_clock_first_and_came_second_does_not_have_the_lease(store: TokenStore):
+    assert store.lease(URL, 0, "one", now=0.5, until=10.5)
+    assert not store.lease(URL, 0, "two", now=0, until=10)
+
+
 def test_a_lease_ends_with_the_write_or_with_its_release(store: TokenStore):
     store.lease(URL, 0, "one", now=0, until=10)
     store.release(URL, "two")
