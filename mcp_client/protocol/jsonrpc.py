@@ -242,9 +242,11 @@ def _outside_of_texts(frame: bytes) -> Iterator[bytes]:
     at = outside = 0
     while at < len(frame):
         start, at = at, _PIECE(frame, at).end()
+        marks = frame[start:at]
         # once escapes are gone, every other piece between quotes is outside; what is between two
         # that stand side by side is nothing
-        marks = frame[start:at].replace(b"\\\\", b"").replace(b'\\"', b"")
+        if b"\\" in marks:  # to look for two bytes takes as long as all the rest
+            marks = marks.replace(b"\\\\", b"").replace(b'\\"', b"")
         pieces = marks.translate(None, _NO_MARKS).replace(b'""', b"").split(b'"')
         yield b"".join(pieces[outside::2])
         outside ^= 1 - len(pieces) % 2

@@ -78,7 +78,8 @@ def fault_of_texts(members: Mapping[str, object], *names: str) -> str:
     """Return what is wrong with members that are texts, and with the annotations; or nothing."""
     # null is what some servers write where they mean nothing
     for name in ("title", "description", *names):
-        if not isinstance(members.get(name), str | None):
+        text = members.get(name)
+        if text is not None and not isinstance(text, str):
             return f"its {name} is not a text"
     annotations = members.get("annotations")
     if annotations is not None and as_object(annotations) is None:

@@ -108,8 +108,8 @@ def _fault_of_size(schema: object, whole: bytes, span: slice, limits: ClientLimi
         return f"its definition has more than {limits.definition_bytes_max} bytes"
     if span.stop - span.start > limits.schema_bytes_max:
         return f"its schema has more than {limits.schema_bytes_max} bytes"
-    ends = span.start, span.stop
-    objects, arrays = whole.count(b"{", *ends), whole.count(b"[", *ends)
+    start, end = span.start, span.stop
+    objects, arrays = whole.count(b"{", start, end), whole.count(b"[", start, end)
     # brackets inside of texts are counted as well: only what looks too large is looked through
     if objects > limits.schema_objects_max or objects + arrays > limits.schema_depth_max:
         return _fault_of_structure(schema, limits)
