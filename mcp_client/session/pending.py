@@ -122,15 +122,32 @@ class PendingRequest:
         raised, or what `fail` was given. One task waits. If it is cancelled the request ends, and
         the server is told under the session's cancel guard if a byte had gone out.
         """
-        if not self.settled:
-            if self._waiter is not None:
-                raise LocalProtocolError("another task waits for this request", stage="wait")
-            self._waiter = self._session.reactor.waiter()
-            try:
-                await self._waiter
-            except BaseException:
-                self._session.give_up(self)
-                raise
+        ended = self.ending()
+        try:
+            await ended
+        except BaseException:
+            self._session.give_up(self)
+            raise
+        return self.outcome()
+
+    def ending(self) -> Waiter[None]:
+        """Return what is awaited until the request has ended; `outcome` then says with what.
+
+        For who can do without the coroutine of `wait`, and gives the request up if it is cancelled.
+        Raises LocalProtocolError if another task waits.
+        """
+        waiter: Waiter[None] = self._session.reactor.waiter()
+        if self.settled:
+            waiter.set_result(None)
+        elif self._waiter is not None:
+            raise LocalProtocolError("another task waits for this request", stage="wait")
+        else:
+            self._waiter = waiter
+        return waiter
+
+    def outcome(self) -> object:
+        """Return what `wait` returns, or raise what it raises, once the request has ended."""
+        assert self.settled
         if self._error is not None:
             raise self._error
         return self._result

@@ -245,19 +245,30 @@ class Broker:
         if capability.ref.server == BUILTIN_SERVER:
             return await self._run_builtin(wish, capability, permit)
         flight = self._start(wish, capability, permit, seconds)
-        pending = flight.pending
         try:
-            result = await pending.wait()
+            await flight.pending.ending()
+        finally:
+            self._landed(flight)
+        return self._received(wish, flight, decision)
+
+    def _landed(self, flight: CallFlight) -> None:
+        """Nobody waits for the call any more, however it came to its end."""
+        flight.link.session.give_up(flight.pending)
+        self._ledger.arrive(flight)
+        flight.leave()
+        flight.link.observer.forget(flight.pending.id)
+
+    def _received(self, wish: Wish, flight: CallFlight, decision: Decision) -> UntrustedContent:
+        """Return what came of the call, if its agent may still have it."""
+        pending, permit = flight.pending, flight.permit
+        try:
+            result = pending.outcome()
         except McpError as error:
             if isinstance(error, TURNED_AWAY) and error.delivery is Delivery.REFUSED:
                 raise TurnedAwayError(error, flight.link, flight.seen) from error
             if error.delivery is Delivery.ANSWERED:  # an error is an answer too (I18)
                 _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
             raise failed(wish, error) from error
-        finally:
-            self._ledger.arrive(flight)
-            flight.leave()
-            flight.link.observer.forget(pending.id)
         _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
         # before anything of it is looked at: an answer that is no content is told of as well
         self._duties.mark(wish, decision)
