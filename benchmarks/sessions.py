@@ -9,7 +9,7 @@ from pathlib import Path
 
 import policies
 from orchestrator.agents.model import AgentTask, Conversation, RequestGate, ToolSpec
-from orchestrator.audit.key import digest_arguments
+from orchestrator.audit.key import argument_digests
 from orchestrator.audit.log import AuditLog
 from orchestrator.broker import AgentView
 from orchestrator.core.documents import read_json
@@ -86,7 +86,7 @@ async def echo_view(
             audit=log or Unrecorded(),
             telemetry=NO_TELEMETRY,
             emit=lambda _: None,
-            digest_arguments=lambda data: digest_arguments(data, ARGUMENTS_KEY),
+            digest_arguments=argument_digests(ARGUMENTS_KEY),
         ),
         limits=OrchestratorLimits(),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mcp_client.protocol.errors import HandshakeError
 
@@ -69,7 +69,8 @@ class Violation(Enum):
     """A request while too many answers wait to be written: not answered."""
 
 
-@dataclass(frozen=True, slots=True)
+# one for each answer, and gone in the same step: only the type checker keeps it as it is
+@dataclass(frozen=TYPE_CHECKING, slots=True)
 class ResponseReceived:
     """A request was answered with a result."""
 

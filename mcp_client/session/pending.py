@@ -71,8 +71,7 @@ class PendingRequest:
         session: PendingOwner,
         request_id: int,
         method: str,
-        *,
-        deadline: float,
+        deadline: float,  # by place: for a class, keywords cost as much again
         name: str = "",
         headers: Sequence[tuple[str, str]] = (),
     ) -> None:

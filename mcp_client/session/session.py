@@ -305,9 +305,7 @@ class ClientSession:
     ) -> PendingRequest:
         """Queue a request that is framed already."""
         deadline = self.reactor.now() + seconds
-        pending = PendingRequest(
-            self, request.request_id, method, deadline=deadline, name=name, headers=headers
-        )
+        pending = PendingRequest(self, request.request_id, method, deadline, name, headers)
         self._transport.send(request.frame, guard, pending)
         self._entries[pending.id] = pending
         self._deadlines.watch(pending)

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 from orchestrator.core.errors import ConfigError, Where
 
-__all__ = ["KEY_BYTES", "digest_arguments", "load_or_create_key"]
+__all__ = ["KEY_BYTES", "argument_digests", "load_or_create_key"]
 
 KEY_BYTES: Final = 32
 """The size of a key: a digest's, so that guessing it is no easier than breaking the hash."""
 _PERSON: Final = b"remit-arguments"
 
 
-def digest_arguments(arguments: bytes, key: bytes) -> str:
-    """Return the keyed digest (BLAKE2b, 32 bytes, hexadecimal) that stands in for arguments.
+def argument_digests(key: bytes) -> Callable[[bytes], str]:
+    """Return what makes the keyed digest (BLAKE2b, 32 bytes, hexadecimal) that stands in for arguments.
 
     Equal arguments have equal digests under one key. Without the key a guess cannot be tested,
     so short arguments stay secret, and logs of different machines cannot be compared.
     """
-    state = _keyed(key).copy()
-    state.update(arguments)
-    return state.hexdigest()
+    keyed = blake2b(key=key, digest_size=32, person=_PERSON)
 
+    def digest(arguments: bytes) -> str:
+        state = keyed.copy()  # to take the key is half of the work on short arguments
+        state.update(arguments)
+        return state.hexdigest()
 
-@lru_cache(maxsize=4)
-def _keyed(key: bytes) -> blake2b:
-    """Return the state that has taken the key: half of the work on short arguments. Only copied."""
-    return blake2b(key=key, digest_size=32, person=_PERSON)
+    return digest
 
 
 def load_or_create_key(path: Path) -> bytes:

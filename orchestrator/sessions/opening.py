@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +15,7 @@ from mcp_client.auth.settings import AuthorizationStep
 from orchestrator.agents.budget import Budget, Price
 from orchestrator.agents.events import AgentEvent
 from orchestrator.agents.model import Model
-from orchestrator.audit.key import digest_arguments, load_or_create_key
+from orchestrator.audit.key import argument_digests, load_or_create_key
 from orchestrator.audit.log import AuditLog
 from orchestrator.authority.admission import Grant
 from orchestrator.core.capability import BUILTIN_SERVER
@@ -175,7 +174,7 @@ class ParentSession(parent.ParentSession):
         check_policy(rules.policy, dict.fromkeys((*labels_of(entries), BUILTIN_SERVER)), None)
         asking = Asking(ApprovalStore(paths.approvals), root, approve, confirm, logs_in=bool(login))
         definitions = await _settled(entries, rules, asking, find_files(root, paths.config))
-        digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
+        digest = argument_digests(load_or_create_key(paths.audit_key))
         limits, own = limits or OrchestratorLimits(), paths.new_run(run)
         folder.mkdir(parents=True, exist_ok=True)
         with new_log(Path(audit or own.audit), paths, run, clock) as log:

@@ -16,7 +16,7 @@ from mcp_client.auth.settings import AuthorizationStep
 from orchestrator.agents.budget import Budget
 from orchestrator.agents.events import AgentEvent
 from orchestrator.agents.model import Model
-from orchestrator.audit.key import digest_arguments, load_or_create_key
+from orchestrator.audit.key import argument_digests, load_or_create_key
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import RunId
@@ -192,7 +192,7 @@ async def open_standing(
     preparing = prepare()
     await preparing.settle()
     limits, own = OrchestratorLimits(), paths.new_run(run)
-    digest = partial(digest_arguments, key=load_or_create_key(paths.audit_key))
+    digest = argument_digests(load_or_create_key(paths.audit_key))
     records = records_of(paths, preparing.project, request.record)
     with new_log(own.audit, paths, run, clock) as log:
         watch = Watch(clock.now, on_event)

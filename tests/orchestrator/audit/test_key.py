@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.audit.key import KEY_BYTES, digest_arguments, load_or_create_key
+from orchestrator.audit.key import KEY_BYTES, argument_digests, load_or_create_key
 from orchestrator.core.errors import ConfigError
 
 
@@ -65,6 +65,6 @@ def test_a_key_is_not_read_through_a_link(tmp_path: Path) -> None:
 def test_equal_arguments_have_equal_digests_under_one_key_only() -> None:
     one, other = b"1" * KEY_BYTES, b"2" * KEY_BYTES
 
-    assert digest_arguments(b"{}", one) == digest_arguments(b"{}", one)
-    assert len({digest_arguments(b"{}", one), digest_arguments(b"{}", other)}) == 2
-    assert digest_arguments(b"{}", one) != digest_arguments(b"{ }", one)
+    assert argument_digests(one)(b"{}") == argument_digests(one)(b"{}")
+    assert len({argument_digests(one)(b"{}"), argument_digests(other)(b"{}")}) == 2
+    assert argument_digests(one)(b"{}") != argument_digests(one)(b"{ }")
