@@ -106,7 +106,8 @@ def encode(value: object, *, depth_max: int = NESTING_DEPTH_MAX) -> bytes:
     Takes dicts with str keys, lists, tuples, str, int, finite float, bool and None. Raises
     LocalProtocolError for everything else, and names it.
     """
-    _check_encodable(value, depth_max)
+    if depth_max < 1 or not _is_flat(value):
+        _check_encodable(value, depth_max)
     try:
         return _to_text(value).encode()
     except UnicodeEncodeError:
@@ -391,8 +392,6 @@ _ONLY_TEXT: Final = frozenset({str})
 
 def _check_encodable(value: object, depth_max: int) -> None:
     """Look through a value level by level: the encoder would write int keys and deep cycles."""
-    if depth_max > 0 and _is_flat(value):
-        return
     level: list[object] = [value]
     depth = 0
     while level:

@@ -48,7 +48,11 @@ async def ask(
                 on_progress=on_progress,
                 declares=declares,
             )
-            return await pending.wait()
+            try:  # as `wait` does, without a coroutine for each request
+                await pending.ending()
+            finally:
+                session.give_up(pending)
+            return pending.outcome()
         except (SessionLostError, AuthorizationRequiredError) as error:
             resendable = error.delivery is Delivery.NOT_SENT or (
                 error.delivery is Delivery.REFUSED and guard is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import NO_HANDLERS, SILENT, ClientObserver, Handlers, SendGuard, Transport
@@ -50,6 +51,9 @@ from mcp_client.session.streams import NoticeStream, StreamBook
 from mcp_client.session.tally import Tally
 
 __all__ = ["ClientSession"]
+
+_LISTEN: Final = "subscriptions/listen"
+"""The request of a stream of notices."""
 
 
 class ClientSession:
@@ -253,7 +257,7 @@ class ClientSession:
             raise LocalProtocolError(what, server=self.server, stage="send")
         request = connection.frame_listen(wanted)
         pending = self.dispatch(
-            request, "subscriptions/listen", guard=guard, seconds=self.bounds.listen_seconds_max
+            request, _LISTEN, guard=guard, seconds=self.bounds.listen_seconds_max
         )
         stream = NoticeStream(pending, wanted)
         self.streams.add(stream)
@@ -319,7 +323,8 @@ class ClientSession:
         """Take a request that has ended out of the books."""
         self._entries.pop(pending.id, None)
         self._progressing.forget(pending.id)
-        if self.streams.forget(pending.id) and isinstance(self.connection, ModernConnection):
+        is_stream = pending.method == _LISTEN and self.streams.forget(pending.id)
+        if is_stream and isinstance(self.connection, ModernConnection):
             self.connection.subscriptions.close(pending.id)
 
     def give_up(self, pending: PendingRequest) -> None:
