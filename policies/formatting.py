@@ -65,7 +65,7 @@ _CLAUSES: Final = frozenset(
             "by",
             "at",
         ),
-        *("rate", "budget", "deadline", "expires", "redact", "mark", "max"),
+        *("rate", "budget", "deadline", "expires", "redact", "mark", "keep", "max"),
     )
 )
 _JOINED: Final = frozenset(("when", "unless", "that", "and", "or", "not", "max", "by", "at"))

@@ -55,6 +55,8 @@ class AuditKind(StrEnum):
     """A person took labels off an agent: which, who, why."""
     DECISION = "decision"
     """Policy and ledger spoke about one call. Stands before the first byte of the call."""
+    ARGUMENTS_KEPT = "arguments_kept"
+    """Argument values of a call that a policy has kept. Stands before the first byte of the call."""
     REFUSED = "refused"
     """A call was denied or refused: the reason, and how many bytes of it had gone out."""
     SENT = "sent"

@@ -22,6 +22,7 @@ from orchestrator.broker.deciding import Deciding, rule_of
 from orchestrator.broker.duties import Duties
 from orchestrator.broker.failing import failed
 from orchestrator.broker.flights import CallFlight, Draining, Seen
+from orchestrator.broker.keeping import kept_of
 from orchestrator.broker.ports import BrokerPorts
 from orchestrator.broker.records import decided, ended
 from orchestrator.broker.renewing import TURNED_AWAY, Renewing, TurnedAwayError, something_due
@@ -329,6 +330,8 @@ class Broker:
         self._audit.append(
             "decision", FilledRecord(form, (wish.id, wish.view.agent, wish.recorded))
         )
+        if decision.duties and (kept := kept_of(wish.values, decision)) is not None:
+            self._audit.append("arguments_kept", kept.record(wish.id, wish.view.agent, ref))
         return permit
 
     async def _run_builtin(

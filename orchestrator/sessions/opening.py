@@ -55,7 +55,7 @@ from orchestrator.sessions.entries import (
 )
 from orchestrator.sessions.lanes import ServerCap
 from orchestrator.sessions.pinning import PinKeeper, tools_name
-from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies
+from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies, refuse_keeping
 from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.projects import output_folder, project_of
 from orchestrator.sessions.servers import ServerState
@@ -287,7 +287,10 @@ def _policy(
     if isinstance(policy, PolicySet):
         return PolicyFiles(policy=policy, items=())
     paths = [policy] if isinstance(policy, Path | str) else policy
-    return read_policies([Path(path) for path in paths], project=project, parameters=parameters)
+    found = read_policies([Path(path) for path in paths], project=project, parameters=parameters)
+    # files are a project's; a program that means it hands over a set of its own
+    refuse_keeping(found.policy)
+    return found
 
 
 def _refuse_failed(session: parent.ParentSession, *, may_log_in: bool) -> None:

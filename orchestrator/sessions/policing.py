@@ -17,8 +17,16 @@ from orchestrator.core.ids import ServerName
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.policy_files import PolicyFileReader, PolicyText
 from policies import Annotations, PolicySet
+from policies.model import Keep
 
-__all__ = ["PolicyFiles", "annotations_of", "check_policy", "read_policies", "tested_policy"]
+__all__ = [
+    "PolicyFiles",
+    "annotations_of",
+    "check_policy",
+    "read_policies",
+    "refuse_keeping",
+    "tested_policy",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +62,23 @@ def _item(text: PolicyText, root: Path) -> Item:
         description_lines=("decides what agents may do",),
         text=text.source.text,
     )
+
+
+def refuse_keeping(policy: PolicySet) -> None:
+    """Raise ConfigError if a rule keeps argument values on record: a project has no say in that.
+
+    What a project's files say may narrow what agents do. To keep values is to give them away to whoever
+    reads the log: only who owns the log, by the profile or in a program, decides so.
+    """
+    for rule in policy.rules:
+        if any(isinstance(duty, Keep) for duty in rule.duties):
+            raise ConfigError(
+                "a policy of a project keeps no argument values in the audit log",
+                code="E-POLICY-KEEP",
+                why="it may only narrow, and this gives values away that the log otherwise has as digests",
+                fix="move the rule to a policy of your profile, if it is what you want",
+                where=Where(rule.place.path, rule.place.line, rule.place.column),
+            )
 
 
 def check_policy(

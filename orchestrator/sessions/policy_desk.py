@@ -11,7 +11,7 @@ from orchestrator.catalog.listing import Catalog
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.ids import ServerName
 from orchestrator.core.ports import AuditSink
-from orchestrator.sessions.policing import tested_policy
+from orchestrator.sessions.policing import refuse_keeping, tested_policy
 from policies import Label, PolicyError, PolicySet, Source
 
 __all__ = ["PolicyDesk"]
@@ -57,6 +57,8 @@ class PolicyDesk:
         session = self._session
         try:
             policy = tested_policy(sources, parameters or {}, session.catalog, session.servers)
+            if session.policy.bounds is not None:  # it takes the place of a project's
+                refuse_keeping(policy)
             policy = policy.bounded_by(session.policy.bounds)
         except (PolicyError, ConfigError) as error:
             self._audit.append(

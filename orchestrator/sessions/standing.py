@@ -55,7 +55,7 @@ from orchestrator.sessions.entries import (
 from orchestrator.sessions.layers import configured_servers
 from orchestrator.sessions.opening import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
-from orchestrator.sessions.policing import PolicyFiles, read_policies
+from orchestrator.sessions.policing import PolicyFiles, read_policies, refuse_keeping
 from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.projects import output_folder
 from orchestrator.sessions.records import AgentRecords
@@ -365,6 +365,7 @@ class _Preparing:
         if not others:
             return PolicyFiles(policy=ASK_ALL if profile is None else profile, items=())
         project = read_policies(others, project=self.project, parameters={})
+        refuse_keeping(project.policy)
         return PolicyFiles(policy=project.policy.bounded_by(profile), items=project.items)
 
     async def settle(self) -> None:

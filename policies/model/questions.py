@@ -18,6 +18,7 @@ __all__ = [
     "Duty",
     "Effect",
     "Expiry",
+    "Keep",
     "Kind",
     "Label",
     "Mark",
@@ -55,7 +56,7 @@ class RuleWord(Enum):
     LIMIT = "limit"
     """Says how much at most; decides nothing."""
     OBLIGE = "oblige"
-    """Says what must be done with a result; decides nothing."""
+    """Says what must be done with a result, or kept on record; decides nothing."""
 
 
 class Operation(Enum):
@@ -191,6 +192,13 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep these arguments in the record of the call. `pointers` are JSON pointers into them; `` is all."""
+
+    pointers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rate:
     """At most so many in any stretch of so many seconds. `rule` is who says so, and counts apart."""
 
@@ -238,7 +246,7 @@ class MaxChildren:
     children: int
 
 
-Duty: TypeAlias = Redact | Mark | Rate | Budget | Deadline | Expiry | MaxDepth | MaxChildren
+Duty: TypeAlias = Redact | Mark | Keep | Rate | Budget | Deadline | Expiry | MaxDepth | MaxChildren
 """What whoever enforces a decision has to do besides."""
 
 

@@ -9,6 +9,7 @@ from policies.model import (
     Deadline,
     Duty,
     Expiry,
+    Keep,
     Mark,
     MaxChildren,
     MaxDepth,
@@ -50,6 +51,11 @@ def _duty(node: Node, literals: Literals, rule: str) -> Duty | None:
             if word.text == "untrusted":
                 literals.refuse("every result is marked `untrusted` already", word)
             return Mark(literals.name(word))
+        case "keep":
+            literals.bound(len(node.words), literals.limits.options_max, "pointers", node.words[0])
+            if node.words[0].terminal == "ARGUMENTS":
+                return Keep(("",))
+            return Keep(tuple(literals.pointer(word).text for word in node.words))
         case "max_depth":
             return MaxDepth(literals.count(node.words[0], "a depth"))
         case "max_children":

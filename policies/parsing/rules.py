@@ -194,8 +194,8 @@ class PolicyReader:
                 literals.refuse("a `require` has one condition, after `that`", word)
         if begins is RuleWord.LIMIT and not written & {"rate", "budget", "deadline"}:
             literals.refuse("a `limit` says how much: `rate`, `budget` or `deadline`", word)
-        if begins is RuleWord.OBLIGE and not written & {"redact", "mark"}:
-            literals.refuse("an `oblige` says what to do: `redact` or `mark`", word)
+        if begins is RuleWord.OBLIGE and not written & {"redact", "mark", "keep"}:
+            literals.refuse("an `oblige` says what to do: `redact`, `mark` or `keep`", word)
 
     def _check_rule(self, rule: Rule, clauses: Sequence[Node], word: Word) -> None:
         literals = self.literals
@@ -236,6 +236,7 @@ _BELONGS: Final[Mapping[str, tuple[RuleWord, ...]]] = {
     "deadline": (RuleWord.LIMIT,),
     "redact": (RuleWord.OBLIGE,),
     "mark": (RuleWord.OBLIGE,),
+    "keep": (RuleWord.OBLIGE,),
     "expires": (RuleWord.ASK,),
     "max_depth": (RuleWord.PERMIT,),
     "max_children": (RuleWord.PERMIT,),
@@ -250,7 +251,7 @@ _WRITTEN: Final = {
     "below_role": "below role",
     "below_agent": "below agent",
 }
-_REPEATABLE: Final = frozenset({"rate", "budget", "redact", "mark"})
+_REPEATABLE: Final = frozenset({"rate", "budget", "redact", "mark", "keep"})
 
 
 def read_operations(node: Node, literals: Literals) -> frozenset[Operation]:

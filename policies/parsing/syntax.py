@@ -58,7 +58,7 @@ unless: "unless" _condition
 that: "that" _condition
 closed: UNKNOWN_ARGS_DENY
 
-_duty: rate | budget | deadline | expires | redact | mark | max_depth | max_children
+_duty: rate | budget | deadline | expires | redact | mark | keep | max_depth | max_children
 rate: "rate" NUMBER "per" DURATION scope?
 budget: "budget" metered (NUMBER | SIZE | DURATION) scope?
 scope: "per" (AGENT | SESSION)
@@ -67,6 +67,7 @@ deadline: "deadline" DURATION
 expires: "expires" DURATION
 redact: "redact" _pointer ("," _pointer)*
 mark: "mark" NAME
+keep: "keep" (ARGUMENTS | _pointer ("," _pointer)*)
 max_depth: "max" "depth" NUMBER
 max_children: "max" "children" NUMBER
 
@@ -154,7 +155,7 @@ _WORDS: Final = (
         for word in (*TextMatch, *JsonType)
         if word.value not in ("string", "number")
     ),
-    *("TRUE", "FALSE", "INTERACTIVE", "HEADLESS", "UNPINNED"),
+    *("TRUE", "FALSE", "INTERACTIVE", "HEADLESS", "UNPINNED", "ARGUMENTS"),
 )
 _SPELLED: Final = {
     "ANY_SERVER": ("any server", r"any[ \t]+server(?![A-Za-z0-9_-])"),

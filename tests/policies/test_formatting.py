@@ -136,7 +136,8 @@ policy whole v2 {
   forbid "d" call on sink(out) after untrusted from web
   require "e" call on any server that digest pinned
   limit "f" call on web rate 30 per 1m per agent budget tokens 200k deadline 15m
-  oblige "g" call on crm redact /email, /phone mark sensitive
+  oblige "g" call on crm redact /email, /phone mark sensitive keep /id
+  oblige "k" call on pay keep arguments
   permit "h" delegate on docs max depth 3 max children 8
   forbid "i" call on any server
     when any arg contains "/../" or hint(destructive) or arg(/s) length in 1..10

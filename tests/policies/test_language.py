@@ -26,6 +26,7 @@ from policies.model import (
     Deadline,
     Expiry,
     Include,
+    Keep,
     Mark,
     MaxDepth,
     Metered,
@@ -284,6 +285,27 @@ def test_limits_and_obligations_come_with_a_permit_and_the_least_counts():
     assert decided(rules, request("b/x")).duties == ()
 
 
+def test_what_is_kept_of_arguments_is_all_or_what_is_named_and_all_rules_count():
+    rules = """
+    permit "p" call on a/t
+    oblige "o" call on a/t keep arguments
+    oblige "n" call on any server keep /amount, "/odd key" keep /more
+    oblige "never" call on b/t keep /other
+    """
+    assert set(decided(rules, request()).duties) == {
+        Keep(("",)),
+        Keep(("/amount", "/odd key")),
+        Keep(("/more",)),
+    }
+
+
+def test_a_server_and_a_tool_may_be_called_as_the_words_of_keeping_are():
+    rules = 'permit "p" call on arguments/keep, keep/arguments'
+
+    assert decided(rules, request("arguments/keep")).effect is Effect.PERMIT
+    assert decided(rules, request("keep/arguments")).effect is Effect.PERMIT
+
+
 @pytest.mark.requirement("I10")
 def test_a_limit_whose_condition_has_no_value_holds():
     rules = 'permit "p" call on a/t limit "l" call on a/t deadline 1s when arg(/p) == 1'
@@ -385,6 +407,7 @@ def test_files_that_are_given_and_include_each_other_are_a_circle():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        ('permit "x" call on a/t keep arguments', "`keep` has no place in a `permit`"),
         ('permit "x" call on a/t rate 3 per 1m', "`rate` has no place in a `permit`"),
         ('limit "x" call on a/t', "a `limit` says how much"),
         ('limit "x" call on a/t rate 0 per 1m', "a rate is a whole number, 1 or more"),

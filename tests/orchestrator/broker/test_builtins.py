@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import anyio
@@ -14,6 +14,7 @@ from orchestrator.broker.builtins import list_capabilities
 from orchestrator.core.errors import Delivery, DenyReason
 from tests.orchestrator.broker.stage import (
     Person,
+    Shelf,
     calling,
     nothing_sent,
     refusal,
@@ -133,6 +134,35 @@ async def test_a_builtin_is_refused_to_an_agent_that_was_cancelled() -> None:
         stage.session.cancel_agent("worker")
 
         assert (await refusal(view, "remit/waiting")).reason is DenyReason.AGENT_CANCELLED
+        assert not waiting.begun.is_set()
+
+
+class Meddling(Shelf):
+    """A record at whose disk authority is taken back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meddle: Callable[[], object] = lambda: None
+
+    def flush(self) -> None:
+        meddle, self.meddle = self.meddle, lambda: None
+        meddle()
+        super().flush()
+
+
+@pytest.mark.requirement("S-26", "I1")
+async def test_a_builtin_does_not_run_if_authority_ends_between_its_record_and_its_first_step() -> (
+    None
+):
+    waiting, shelf = Waiting(), Meddling()
+    async with staged(builtins=[waiting.tool], audit=shelf) as stage:
+        view = stage.agent().view
+        shelf.meddle = lambda: stage.session.cancel_agent("worker")
+
+        error = await refusal(view, "remit/waiting")
+
+        assert error.reason is DenyReason.AGENT_CANCELLED
+        assert nothing_sent(error)
         assert not waiting.begun.is_set()
 
 

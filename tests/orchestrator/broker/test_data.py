@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -202,6 +203,25 @@ async def test_arguments_and_variables_are_completed(
         "context": {"arguments": {"b": "c"}},
     }
     assert found.structured == {"values": ["one", "two"], "total": 2, "hasMore": False}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"argument": 1, "value": "o"},
+        {"argument": "a", "value": None},
+        {"argument": "a", "value": "o", "context": "x"},
+        {"value": "o"},
+    ],
+)
+async def test_a_completion_that_is_not_of_texts_is_refused(given: Mapping[str, object]):
+    async with staged(READS, servers=[library()]) as stage:
+        call = Call.completion(FILES, "review", argument="a", value="o")
+        with pytest.raises(AuthorityError) as caught:
+            await stage.agent().view.call(replace(call, arguments=given))
+
+        assert sent(stage, "completion/complete") == []
+    assert caught.value.reason is DenyReason.BAD_ARGUMENTS
 
 
 async def test_what_may_be_got_need_not_be_completed():

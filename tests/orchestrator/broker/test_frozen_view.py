@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from mcp_client.testing import ScriptedServer
+from orchestrator import AuthorityError, Call, UntrustedContent
 from orchestrator.audit.record import CHAIN_START, RECORD_BYTES_MAX, encode
 from orchestrator.broker import AgentView
+from orchestrator.catalog.toolbox import Toolbox
 from orchestrator.core.errors import DenyReason
 from tests.orchestrator.broker.stage import (
     Stage,
@@ -22,6 +25,10 @@ from tests.orchestrator.broker.stage import (
 )
 
 CHANGED = "notifications/tools/list_changed"
+
+
+async def nowhere(_view: AgentView, _call: Call) -> UntrustedContent:
+    raise NotImplementedError
 
 
 def tools(view: AgentView) -> set[str]:
@@ -217,3 +224,39 @@ async def test_what_is_listed_is_what_could_be_called() -> None:
     """
     async with staged(policy) as stage:
         assert tools(stage.agent().view) == {"ok", "read", "wait"}
+
+
+async def test_an_agent_with_a_toolbox_is_shown_what_is_loaded_there_and_no_more() -> None:
+    async with staged() as stage:
+        whole = stage.agent().view
+        view = AgentView(
+            agent=whole.agent,
+            cell=whole.cell,
+            snapshot=whole.snapshot,
+            road=nowhere,
+            toolbox=Toolbox(spec for spec in whole.tools if spec.tool == "ok"),
+        )
+
+        assert tools(view) == {"ok"}
+        assert tools(view) < tools(whole)
+
+
+@pytest.mark.requirement("I28")
+async def test_without_a_view_there_is_nothing_to_be_seen() -> None:
+    async with staged() as stage:
+        blind = replace(stage.agent(), table=None).view
+
+        assert (list(blind.tools), list(blind.resources), list(blind.prompts)) == ([], [], [])
+
+
+@pytest.mark.requirement("I1")
+async def test_an_agent_whose_authority_has_ended_is_told_so_before_its_model_is_asked() -> None:
+    async with staged() as stage:
+        view = stage.agent().view
+        view.require()
+        stage.session.cancel_agent("worker")
+
+        with pytest.raises(AuthorityError) as caught:
+            view.require()
+
+    assert caught.value.reason is DenyReason.AGENT_CANCELLED

@@ -179,6 +179,35 @@ def test_what_a_person_lets_through_always_needs_nobody_to_ask(
     assert cast("dict[str, str]", ended.json["result"])["value"] == "the note"
 
 
+KEEPS = """policy k v1 {
+  permit "notes" call on files/read_file
+  oblige "evidence" call on files/* keep arguments
+}"""
+
+
+def test_a_policy_of_the_profile_may_keep_argument_values_in_the_audit_log(
+    remit: Remit, project: Path, home: Path
+):
+    own = home / "config" / "policies" / "own.policy"
+    own.parent.mkdir()
+    own.write_text(KEEPS)
+
+    ended = asked(remit, "reads", "--json", "--policy", str(own))
+    shown = remit("audit", "query", "--kind", "arguments_kept", "--server", "files", "--json")
+
+    assert cast("dict[str, str]", ended.json["result"])["value"] == "the note"
+    assert shown.json["values"] == {"/path": '"note.txt"'}
+
+
+def test_a_policy_of_a_project_may_not(remit: Remit, project: Path):
+    Path("keeps.policy").write_text(KEEPS)
+
+    ended = asked(remit, "reads", "--json", "--policy", "keeps.policy", *approved("keeps.policy"))
+
+    error = cast("dict[str, str]", ended.json["error"])
+    assert error["code"] == "E-POLICY-KEEP"
+
+
 @pytest.mark.requirement("S-48")
 def test_without_a_policy_each_call_asks(remit: Remit, project: Path):
     ended = asked(remit, "sees", "--json")

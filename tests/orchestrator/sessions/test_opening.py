@@ -94,6 +94,26 @@ async def test_what_nobody_approved_is_not_started(home: Path, project: Path):
     assert list((home / "state" / "runs").iterdir()) == []
 
 
+async def test_a_policy_file_that_keeps_argument_values_opens_no_session_and_a_set_does(
+    home: Path, project: Path
+):
+    keeps = POLICY.removesuffix("}") + 'oblige "k" call on shop keep arguments }'
+    (project / "p.policy").write_text(keeps)
+
+    with pytest.raises(ConfigError) as caught:
+        async with ParentSession.open(
+            servers=project / ".mcp.json", policy=project / "p.policy", confirm=yes
+        ):
+            pass
+    with anyio.fail_after(10):
+        async with ParentSession.open(
+            servers=project / ".mcp.json", policy=rules(keeps), confirm=yes
+        ) as session:
+            await orders(session)
+
+    assert caught.value.code == "E-POLICY-KEEP"
+
+
 async def test_approvals_of_one_error_lead_to_the_next_and_then_in(home: Path, project: Path):
     files = await pending(project, policy=project / "p.policy")
     tools = await pending(project, policy=project / "p.policy", approve=files.approvals)
