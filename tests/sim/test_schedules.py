@@ -11,7 +11,7 @@ from tests.sim.judge import calls_on_the_wire, violations
 from tests.sim.parts import TEMPLATE, Recorded
 from tests.sim.world import World
 
-SCHEDULES = int(os.environ.get("REMIT_SIM_SCHEDULES", "1000"))
+SCHEDULES = int(os.environ.get("REMIT_SIM_SCHEDULES", "2000"))
 """How many seeds are run; more for a soak."""
 FIRST = int(os.environ.get("REMIT_SIM_SEED", "0"))
 """Where to begin: the seed that a failure names, to replay it alone with one schedule."""
