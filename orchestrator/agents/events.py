@@ -21,6 +21,7 @@ __all__ = [
     "EventListener",
     "InputMissing",
     "TurnEnded",
+    "VisitEnded",
 ]
 
 
@@ -122,6 +123,19 @@ class InputMissing:
     host: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitEnded:
+    """A server says that a person is done at the address that it asked them to visit.
+
+    `agent` is whose call it was; empty if that cannot be told. `visit` is what `Elicitation.visit`
+    was when they were asked.
+    """
+
+    agent: AgentId
+    server: str
+    visit: str
+
+
 AgentEvent = (
     AgentStarted
     | AgentSaid
@@ -130,6 +144,7 @@ AgentEvent = (
     | CallStarted
     | CallEnded
     | InputMissing
+    | VisitEnded
     | AgentEnded
 )
 """Anything that a listener may be told."""

@@ -55,6 +55,7 @@ class Elicitation:
             fetched; opened only on consent, by whoever asks.
         host: its host, to be shown apart.
         is_punycode: the host is not what it looks like in ASCII.
+        visit: names the visit, in our own words, where its end may be told (`VisitEnded`).
         rule: the rule that asks, if one does.
     """
 
@@ -66,6 +67,7 @@ class Elicitation:
     url: str = field(default="", repr=False)
     host: str = ""
     is_punycode: bool = False
+    visit: str = ""
     rule: str = ""
 
     @property

@@ -16,6 +16,7 @@ from mcp_client.ports import Handlers
 from mcp_client.protocol.peer.elicitation import (
     CANCEL,
     DECLINE,
+    ElicitationAction,
     ElicitationAnswer,
     FormElicitation,
     UrlElicitation,
@@ -39,13 +40,13 @@ from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.family import PARENT
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.sampling import SamplingTurn, prompt_of
+from orchestrator.sessions.visits import Visits
 from policies import Context, Decision, Effect, Operation, Principal, Request, Resource
 
 __all__ = ["INQUIRY_KIND", "Asker", "Inquiries"]
 
 INQUIRY_KIND: Final = "request"
 """The kind of a resource that stands for what a server asks: its name is `form`, `url`, `model`, `roots`."""
-
 
 Asker = Callable[[], AgentView | None]
 """Returns the one agent that a connection's server can be asking for; None if there is none, or more."""
@@ -82,9 +83,13 @@ class Inquiries:
     def handlers(self, entry: ServerEntry, asker: Asker) -> Handlers:
         """Return what one server may ask: only what there is an answer for is declared (S-13).
 
-        `asker` says for whom it asks, of the connection that the handlers are of. Sampling is declared where some rule speaks of it: by default nobody may have it.
+        `asker` says for whom it asks, of the connection that the handlers are of. Sampling is declared
+        where some rule speaks of it: by default nobody may have it.
         """
-        server = entry.name
+        server, visits = (
+            entry.name,
+            Visits(entry.name, new_id=self._ports.ids.new, emit=self._ports.emit),
+        )
 
         async def form(request: FormElicitation) -> ElicitationAnswer:
             return await self._elicit(
@@ -93,9 +98,14 @@ class Inquiries:
 
         async def url(request: UrlElicitation) -> ElicitationAnswer:
             context = Context(arguments={"url": request.address.url})
-            return await self._elicit(
-                server, asker(), ElicitationMode.URL, request.message, context, request
+            view = asker()
+            visit = visits.begin(request.elicitation_id, view)
+            answer = await self._elicit(
+                server, view, ElicitationMode.URL, request.message, context, request, visit
             )
+            if answer.action is not ElicitationAction.ACCEPT:
+                visits.forget(request.elicitation_id)
+            return answer
 
         async def sample(request: SamplingRequest) -> SamplingResult | SamplingRefused:
             return await self._sample(server, asker(), request)
@@ -106,6 +116,7 @@ class Inquiries:
             sampling=sample if self._may_sample() else None,
             elicitation_form=form if ElicitationMode.FORM in modes else None,
             elicitation_url=url if ElicitationMode.URL in modes else None,
+            on_visited=visits.ended,
         )
 
     def roots(self, entry: ServerEntry) -> tuple[Root, ...]:
@@ -135,9 +146,10 @@ class Inquiries:
         message: str,
         context: Context,
         request: FormElicitation | UrlElicitation,
+        visit: str = "",
     ) -> ElicitationAnswer:
         asked = self._asked(server, Operation.ELICIT, mode.value, context, view=view)
-        elicitation = _elicitation(server, mode, message, request, asked)
+        elicitation = _elicitation(server, mode, message, request, asked, visit)
         if asked.effect is Effect.FORBID:
             self._record(elicitation, "forbidden")
             return DECLINE
@@ -315,6 +327,7 @@ def _elicitation(
     message: str,
     request: FormElicitation | UrlElicitation,
     asked: _Asked,
+    visit: str,
 ) -> Elicitation:
     if isinstance(request, FormElicitation):
         return Elicitation(
@@ -334,5 +347,6 @@ def _elicitation(
         url=address.url,
         host=address.host,
         is_punycode=address.is_punycode,
+        visit=visit,
         rule=asked.rule,
     )

@@ -1,7 +1,7 @@
 """A server whose tools ask a person something before they answer, over stdio, in plain JSON.
 
-`form` has a form filled in, `visit` an address visited (its argument `url`), `sample` wants a model's
-turn; each returns what it was answered, as text. `hang` never answers. Its words hold sequences that a terminal would obey.
+`form` has a form filled in, `visit` an address visited (its argument `url`) and tells when that is over,
+`sample` wants a model's turn; each returns what it was answered, as text. `hang` never answers. Its words hold sequences that a terminal would obey.
 """
 
 from __future__ import annotations
@@ -57,7 +57,12 @@ def call(name: str, arguments: Mapping[str, Any]) -> object:
         return ask("elicitation/create", FORM)
     if name == "visit":
         params = {"mode": "url", "message": "log in there", "elicitationId": "e1"}
-        return ask("elicitation/create", {**params, "url": arguments["url"]})
+        answered = ask("elicitation/create", {**params, "url": arguments["url"]})
+        if answered == {"action": "accept"}:
+            send(
+                {"method": "notifications/elicitation/complete", "params": {"elicitationId": "e1"}}
+            )
+        return answered
     if name == "sample":
         content = {"type": "text", "text": "sum it up"}
         messages = [{"role": "user", "content": content}]

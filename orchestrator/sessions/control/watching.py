@@ -24,6 +24,7 @@ from orchestrator.agents.events import (
     CallStarted,
     InputMissing,
     TurnEnded,
+    VisitEnded,
 )
 from orchestrator.core.ids import AgentId
 from orchestrator.core.outcomes import CallOutcome
@@ -75,7 +76,7 @@ class AgentLine:
             case AgentEnded():
                 self.state, self.ended = event.status.value, now
                 self.current.clear()
-            case AgentNoted() | AgentSaid() | InputMissing():
+            case AgentNoted() | AgentSaid() | InputMissing() | VisitEnded():
                 pass
             case _:
                 assert_never(event)

@@ -84,7 +84,7 @@ class Asking:
         self._attended = attended
         self._tool_call = tool_call
         self._refused: set[_Refusal] = set()
-        self._visits = 0
+        self._visits: dict[str, None] = {}
 
     async def answer(self, ask: Ask, group: TaskGroup) -> None:
         """Have an ask answered in a task of its own: many may be open at the same time."""
@@ -203,10 +203,12 @@ class Asking:
             host = safe_line(wanted.host, reveal=True)
             looks = ", which is not what it looks like" if wanted.is_punycode else ""
             message += f"\nopens {host}{looks}"
-            self._visits += 1
-            visit = f"{self._session}.{self._visits}"
+            visit = self._visit_id(wanted.visit)
             params = {"mode": "url", "url": wanted.url, "elicitationId": visit}
+            self._expect(wanted.visit)
         action, filled = await self._elicited({**params, "message": message})
+        if action != "accept":
+            self._visits.pop(wanted.visit, None)
         if not ask.open:
             return
         try:
@@ -218,6 +220,22 @@ class Asking:
                 await ask.cancel()
         except ConfigError:  # what does not fit the form is no answer
             await _left(ask)
+
+    def visited(self, visit: str) -> None:
+        """Tell the editor that a visit is over that it was asked for: once."""
+        if visit in self._visits:
+            del self._visits[visit]
+            told = {"elicitationId": self._visit_id(visit)}
+            self._editor.notify("elicitation/complete", told)
+
+    def _expect(self, visit: str) -> None:
+        # a server may say that it is over before the editor has answered
+        self._visits[visit] = None
+        while len(self._visits) > self._limits.visits_max:
+            del self._visits[next(iter(self._visits))]
+
+    def _visit_id(self, visit: str) -> str:
+        return f"{self._session}.{visit}"
 
     async def _sampling(self, ask: Ask) -> None:
         """Show all that would be sent to the model, and what for."""

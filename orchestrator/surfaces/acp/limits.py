@@ -45,5 +45,7 @@ class AcpLimits:
     """Entries of one plan: as many as there are agents below one."""
     refusals_max: int = 1_000
     """Refusals that hold for the rest of a session; then each further one holds once."""
+    visits_max: int = 64
+    """Visits of one session whose end the editor is told; then the oldest is not told of."""
     settle_seconds_max: float = 5.0
     """How long a cancelled turn is waited for before it is answered."""

@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from mcp_client.auth.settings import AuthorizationStep
-from orchestrator.agents.events import AgentEnded, AgentEvent, AgentStarted
+from orchestrator.agents.events import AgentEnded, AgentEvent, AgentStarted, VisitEnded
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, RemitError
 from orchestrator.core.groups import ungrouped
@@ -159,6 +159,8 @@ class EditorSession:
                 self._idle = anyio.Event()
             case AgentEnded(agent=agent) if agent == PARENT:
                 self._idle.set()
+            case VisitEnded():
+                self._asking.visited(event.visit)
             case _:
                 pass
         if self._turn is not None:

@@ -21,6 +21,7 @@ from orchestrator.agents.events import (
     CallStarted,
     InputMissing,
     TurnEnded,
+    VisitEnded,
 )
 from orchestrator.core.display import safe_line
 from orchestrator.core.ids import AgentId
@@ -84,8 +85,8 @@ class TurnView:
                 yield from self._said(event)
             case TurnEnded():
                 yield from self._turn_ended(event)
-            case InputMissing():
-                return  # an editor is asked, or the agent says what it missed
+            case InputMissing() | VisitEnded():
+                return  # an editor is asked, and told; or the agent says what it missed
             case _:
                 assert_never(event)
 

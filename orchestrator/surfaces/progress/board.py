@@ -16,6 +16,7 @@ from orchestrator.agents.events import (
     CallStarted,
     InputMissing,
     TurnEnded,
+    VisitEnded,
 )
 from orchestrator.core.outcomes import CallOutcome, RunStatus
 
@@ -145,6 +146,8 @@ def _advanced(row: AgentRow, event: AgentEvent, now: float) -> AgentRow:
             return replace(row, state=event.status.value, seconds=event.seconds)
         case InputMissing():
             return replace(row, last=f"{event.server} asked, and nobody can be asked here")
+        case VisitEnded():
+            return replace(row, last=f"{event.server} says that the visit is over")
         case AgentNoted():
             return replace(row, last=event.text)
         case AgentSaid():

@@ -14,6 +14,7 @@ from orchestrator.agents.events import (
     CallStarted,
     InputMissing,
     TurnEnded,
+    VisitEnded,
 )
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import Delivery, DenyReason
@@ -37,6 +38,8 @@ def event_line(event: AgentEvent) -> str | None:
             return _line(
                 "asked", event.agent, f"{safe_line(event.server)}  nobody can be asked here"
             )
+        case VisitEnded():
+            return _line("visited", event.agent, f"{safe_line(event.server)}  says that it is over")
         case AgentEnded():
             message = f"  {safe_line(event.message)}" if event.message else ""
             return _line(

@@ -12,6 +12,7 @@ from orchestrator.agents.events import (
     CallStarted,
     InputMissing,
     TurnEnded,
+    VisitEnded,
 )
 from orchestrator.core.content import Origin, UntrustedContent
 from orchestrator.core.errors import Delivery, DenyReason
@@ -40,6 +41,7 @@ EVENTS: list[AgentEvent] = [
         content=CONTENT,
     ),
     InputMissing(agent=A, server="s", mode="form", message="theirs", schema={"theirs": 1}),
+    VisitEnded(agent=A, server="s", visit="v1"),
     AgentEnded(agent=A, status=RunStatus.FAILED, seconds=1.0, message="theirs"),
 ]
 

@@ -16,12 +16,15 @@ from mcp_client.protocol.peer.elicitation import (
     ElicitationAnswer,
 )
 from mcp_client.testing import ScriptedServer
-from orchestrator.agents.events import InputMissing
+from orchestrator.agents.events import AgentEvent, InputMissing, VisitEnded
 from orchestrator.core.errors import ConfigError
+from orchestrator.core.ids import ServerName
 from orchestrator.sessions.asks import Ask, AskKind
 from orchestrator.sessions.configuration.entry import ROOTS_MAX
 from orchestrator.sessions.elicitations import Elicitation, ElicitationMode, SamplingWish
 from orchestrator.sessions.lanes import ServerCap
+from orchestrator.sessions.visits import VISITS_MAX, Visits
+from orchestrator.testing import CountingIds
 from tests.orchestrator.broker.stage import (
     OPEN,
     Calling,
@@ -133,6 +136,54 @@ async def test_a_no_and_no_decision_are_told_apart(
         answer = await asked_in_call(stage, params)
 
     assert answer == {"action": decided.action.value}
+
+
+def told(server: ScriptedServer, visit: object = "e1") -> None:
+    server.notify("notifications/elicitation/complete", {"elicitationId": visit})
+
+
+def visits_ended(stage: Stage) -> list[VisitEnded]:
+    return [event for event in stage.events if isinstance(event, VisitEnded)]
+
+
+@pytest.mark.requirement("C-26")
+async def test_that_a_visit_is_over_is_told_once_by_the_name_that_the_person_was_asked_with() -> (
+    None
+):
+    person = Somebody(ElicitationAnswer(ElicitationAction.ACCEPT))
+    async with staged(host=person) as stage:
+        await asked_in_call(stage, URL)
+        told(stage.files)
+        told(stage.files)
+        await stage.settled()
+        (ended,) = visits_ended(stage)
+
+    assert (ended.agent, ended.server, ended.visit) == ("worker", "files", person.asked[0].visit)
+    assert ended.visit not in ("", "e1")
+
+
+@pytest.mark.requirement("C-26")
+@pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["decline", "cancel"])
+async def test_of_a_visit_that_nobody_agreed_to_no_end_is_told(answer: ElicitationAnswer) -> None:
+    async with staged(host=Somebody(answer)) as stage:
+        await asked_in_call(stage, URL)
+        told(stage.files)
+        told(stage.files, "e2")
+        await stage.settled()
+
+        assert visits_ended(stage) == []
+
+
+def test_of_one_visit_more_than_is_kept_the_first_ones_end_is_not_told() -> None:
+    heard: list[AgentEvent] = []
+    visits = Visits(ServerName("files"), new_id=CountingIds().new, emit=heard.append)
+    names = [f"e{number}" for number in range(VISITS_MAX + 1)]
+
+    ours = [visits.begin(name, None) for name in names]
+    for name in names:
+        visits.ended(name)
+
+    assert [event.visit for event in heard if isinstance(event, VisitEnded)] == ours[1:]
 
 
 @pytest.mark.requirement("S-10")

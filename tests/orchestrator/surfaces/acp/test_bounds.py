@@ -17,7 +17,7 @@ from orchestrator.surfaces.acp.params import Params, read_open, read_prompt
 from orchestrator.surfaces.acp.stdio import Outbox
 from orchestrator.surfaces.acp.turn import TurnView
 from orchestrator.surfaces.acp.updates import chunks
-from tests.orchestrator.surfaces.acp.stage import ASKS, Home, chooses, make_home, running
+from tests.orchestrator.surfaces.acp.stage import ASKS, Home, Message, chooses, make_home, running
 
 
 def words(text: str) -> Params:
@@ -123,6 +123,20 @@ async def test_refusals_that_hold_for_a_session(tmp_path: Path):
 
     asked = [m for m in editor.messages if m.get("method") == "session/request_permission"]
     assert len(asked) == 4  # about the tools, and about each call
+
+
+@pytest.mark.parametrize(("kept", "told"), [(1, 1), (0, 0)])
+async def test_visits_whose_end_is_told(home: Home, kept: int, told: int):
+    modes: Message = {"elicitation": {"url": {}}}
+    limits = AcpLimits(visits_max=kept)
+    async with running(home, "uses", capabilities=modes, limits=limits) as editor:
+        editor.answers["elicitation/create"] = lambda _: {"result": {"action": "accept"}}
+        session = await editor.open(home, home.asking_server())
+        await editor.prompt(session, "visit https://example.com/consent")
+        await editor.prompt(session, "say")
+
+    ends = [m for m in editor.messages if m.get("method") == "elicitation/complete"]
+    assert len(ends) == told
 
 
 async def test_frames_that_an_editor_does_not_read():

@@ -101,6 +101,32 @@ async def test_an_address_is_visited_by_the_editor_alone(home: Home):
     assert "requestedSchema" not in visit
 
 
+def completed(editor: FakeEditor) -> list[object]:
+    return [
+        cast("Message", message["params"])["elicitationId"]
+        for message in editor.messages
+        if message.get("method") == "elicitation/complete"
+    ]
+
+
+@pytest.mark.requirement("C-26")
+async def test_the_editor_is_told_when_the_server_says_that_the_visit_is_over(home: Home):
+    async with running(home, "uses", capabilities=URLS) as editor:
+        editor.answers["elicitation/create"] = lambda _: {"result": {"action": "accept"}}
+        session = await editor.open(home, home.asking_server())
+        await editor.prompt(session, "visit https://example.com/consent")
+        await editor.until_asked("elicitation/complete")
+
+    assert completed(editor) == [asked(editor)[0]["elicitationId"]]
+
+
+async def test_of_a_visit_that_the_editor_turned_down_it_is_told_nothing(home: Home):
+    editor, _ = await used(home, "visit https://a.example/", URLS, {"result": {"action": "cancel"}})
+
+    assert len(asked(editor)) == 1
+    assert completed(editor) == []
+
+
 async def test_an_editor_without_forms_is_not_asked(home: Home):
     editor, _ = await used(home, "form", URLS, {"result": {"action": "accept"}})
 
