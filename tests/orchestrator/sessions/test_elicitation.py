@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -253,20 +254,50 @@ async def test_a_question_is_not_laid_to_an_agent_whose_call_waits_for_a_yes() -
     assert [item.agent for item in host.asked] == [""]
 
 
-async def test_a_question_is_laid_to_the_call_on_the_wire_and_not_to_one_that_waits_for_a_place() -> (
+@asynccontextmanager
+async def at_work_and_behind(
+    stage: Stage, wait: Callable[[], object] = lambda: None
+) -> AsyncGenerator[None]:
+    """A call of `worker` at the server, and one of `other` that has come as far as it can.
+
+    `wait` is done between the two. Both are given up at the end.
+    """
+    async with anyio.create_task_group() as group:
+        group.start_soon(Calling(stage.agent("worker").view, wish("files/wait")).run)
+        await until(lambda: stage.files.held)
+        wait()
+        group.start_soon(Calling(stage.agent("other").view, wish("files/wait")).run)
+        await anyio.wait_all_tasks_blocked()
+        assert len(stage.files.held) == 1
+        yield
+        group.cancel_scope.cancel()
+
+
+async def test_a_question_is_laid_to_the_call_at_the_server_and_not_to_one_that_waits_for_a_place() -> (
     None
 ):
     person = Somebody(CANCEL)
-    async with staged(host=person, caps={"files": ServerCap(parallel=1)}) as stage:
-        waits = Calling(stage.agent("other").view, wish("files/wait"))
-        async with anyio.create_task_group() as group:
+    async with (
+        staged(host=person, caps={"files": ServerCap(parallel=1)}) as stage,
+        at_work_and_behind(stage),
+    ):
+        stage.files.ask("q1", "elicitation/create", FORM)
+        await answer_of(stage.files)
 
-            def other() -> None:
-                group.start_soon(waits.run)
+    assert [item.agent for item in person.asked] == ["worker"]
 
-            await asked_in_call(stage, FORM, during=other)
-            await until(lambda: len(stage.files.held) == 2)
-            stage.files.held[1].answer({"content": []})
+
+async def test_a_question_is_not_laid_to_a_call_of_which_no_byte_has_left() -> None:
+    person = Somebody(CANCEL)
+    async with staged(host=person) as stage:
+
+        def block() -> None:
+            stage.files.wire.block(after_bytes=0)
+
+        async with at_work_and_behind(stage, block):
+            stage.files.ask("q1", "elicitation/create", FORM)
+            await until(lambda: person.asked)
+            stage.files.wire.unblock()
 
     assert [item.agent for item in person.asked] == ["worker"]
 
