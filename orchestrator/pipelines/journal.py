@@ -95,8 +95,8 @@ class JournalView:
 
         Raises as the view does. A call that cannot be kept is not made.
         """
-        if call.server == BUILTIN_SERVER:  # what is asked of ourselves is about now
-            return await self._view.call(call)
+        if call.server == BUILTIN_SERVER:
+            return await self._own(call)
         wish = Wish(CallId(""), self._view, call, unknown(call))
         try:
             wish.take_arguments(self._limits, self._digest_arguments)
@@ -108,6 +108,17 @@ class JournalView:
         try:
             return await self._again(wish, waiting)
         except AuthorityError:
+            self._parted()
+            raise
+
+    async def _own(self, call: Call) -> UntrustedContent:
+        """Make a call of ours: what is asked of ourselves is about now, and so no answer is kept.
+
+        Where there is none today, by whose word it ever is, what was said upon one of then is void.
+        """
+        try:
+            return await self._view.call(call)
+        except (AuthorityError, CallFailedError):
             self._parted()
             raise
 

@@ -296,3 +296,28 @@ async def test_what_was_said_upon_a_refusal_is_void_where_the_call_is_made_today
     async with staged() as stage:
         await view_of(stage, checkpoint, parted=lambda: parted.append(True)).call(READ)
     assert parted
+
+
+LOOK = Call("remit", "list_capabilities")
+
+
+async def test_what_was_said_upon_a_tool_of_ours_stands_as_long_as_it_answers(
+    checkpoint: Checkpoint,
+):
+    parted: list[None] = []
+    async with staged('policy p v1 { permit "own" call on remit/* }') as stage:
+        content = await view_of(stage, checkpoint, parted=lambda: parted.append(None)).call(LOOK)
+
+    assert content.origin.server == "remit"
+    assert (parted, checkpoint.calls("a", 1)) == ([], ())
+
+
+async def test_what_was_said_upon_a_tool_of_ours_is_void_once_the_policy_says_no_to_it(
+    checkpoint: Checkpoint,
+):
+    parted: list[None] = []
+    async with staged(WITHOUT) as stage:
+        with pytest.raises(AuthorityError):
+            await view_of(stage, checkpoint, parted=lambda: parted.append(None)).call(LOOK)
+
+    assert len(parted) == 1
