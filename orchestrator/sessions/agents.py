@@ -425,7 +425,7 @@ class Background(Generic[T]):
         """Do the work, and settle the task whatever happens."""
         task = self.task
         if task.is_over:  # it was given up before it began
-            self.over()
+            self._ended()
             return
         result: AgentResult | None = None
         fault: Exception | None = None
@@ -435,11 +435,19 @@ class Background(Generic[T]):
         except Exception as error:  # noqa: BLE001 - whoever waits for the task is told
             fault = error
         finally:
-            self.over()
+            fault = fault or self._ended()
             if fault is not None:
                 task.break_off(fault)
             else:  # without a result it was cancelled from outside: the session ends
                 task.settle(result or stopped(task.agent))
+
+    def _ended(self) -> Exception | None:
+        """Do what is to be done, and return what went wrong in that: whoever waits is told all the same."""
+        try:
+            self.over()
+        except Exception as error:  # noqa: BLE001 - a record that cannot be kept, and whatever else
+            return error
+        return None
 
 
 def _may_read_on(table: CapabilityTable | None) -> bool:

@@ -65,7 +65,10 @@ class Helper:
         finally:
             self.result = self.result or stopped(self.child.id)
             self.question = None
-            self.over()
+            try:
+                self.over()
+            except Exception as error:  # noqa: BLE001 - as above: nobody is to wait for ever
+                self._fault = self._fault or error
             self._tell()
 
     async def news(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -11,12 +11,19 @@ import pytest
 from orchestrator.agents.budget import Budget
 from orchestrator.agents.lifecycle import TaskState
 from orchestrator.agents.model import Turn
+from orchestrator.agents.results import AgentResult
+from orchestrator.agents.structured import any_answer
+from orchestrator.audit.memory import MemoryAudit
 from orchestrator.authority.admission import Grant
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
+from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
+from orchestrator.sessions.agents import Background
 from orchestrator.sessions.asks import Ask, AskKind
-from orchestrator.sessions.tasks import Task, TaskFailedError
+from orchestrator.sessions.background import Helper
+from orchestrator.sessions.household import AgentWish
+from orchestrator.sessions.tasks import Task, TaskFailedError, TaskOrder
 from tests.orchestrator.agents.stage import ScriptedModel, answers, asks, recipe
 from tests.orchestrator.broker.stage import (
     calling,
@@ -459,3 +466,69 @@ async def test_a_yes_for_the_session_that_meets_another_policy_is_kept_for_nothi
             async for ask in stage.session.asks():
                 assert ask.agent == "a"
                 break
+
+
+class Breaking(MemoryAudit):
+    """A record that cannot take that an agent has ended others."""
+
+    def append(self, kind: str, fields: Mapping[str, object]) -> None:
+        if kind == "revoked" and fields["what"] == "agent":
+            raise OSError(28, "no space left")
+        super().append(kind, fields)
+
+
+async def test_whoever_waits_is_told_where_the_record_of_the_end_cannot_be_kept():
+    async with staged(audit=Breaking()) as stage:
+        agent = stage.agent(model=recipe(says("'done'")))
+        other = stage.session.subagent("child", model=Thinking(), parent=agent)
+        below = await other.start("think")
+        await until(lambda: stage.events)
+        task = await agent.start("x")
+
+        with anyio.fail_after(5):
+            with pytest.raises(OSError, match="no space left"):
+                await task.result()
+            ended = await below.wait()
+
+        assert ended.status is RunStatus.CANCELLED
+        assert stage.session.agents == {}
+
+
+async def test_whoever_waits_is_told_whatever_goes_wrong_at_the_end_of_a_task():
+    async def work(_: Task[object]) -> AgentResult:
+        return AgentResult(agent=AgentId("a"), status=RunStatus.OK, answer="done")
+
+    def over() -> None:
+        raise OSError(28, "no space left")
+
+    async with staged() as stage:
+        task: Task[object] = Task(
+            number=1,
+            agent=AgentId("a"),
+            order=TaskOrder(prompt="x", shape=any_answer),
+            desk=stage.session.inbox,
+            on_change=lambda _: None,
+        )
+        await Background(task, work, over).run()
+
+        with anyio.fail_after(5), pytest.raises(OSError, match="no space left"):
+            await task.result()
+
+
+async def test_an_agent_is_told_whatever_goes_wrong_at_the_end_of_its_child():
+    def over() -> None:
+        raise OSError(28, "no space left")
+
+    async with staged() as stage:
+        child = stage.agent(model=recipe(says("'done'")))
+        helper = Helper(
+            child=child,
+            under=child.cell,
+            wish=AgentWish(name="worker", model=child.model),
+            prompt="x",
+            over=over,
+        )
+        await helper.work()
+
+        with anyio.fail_after(5), pytest.raises(OSError, match="no space left"):
+            await helper.news()
