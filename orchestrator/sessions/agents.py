@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast, overload
+from typing import Any, ClassVar, Final, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.lowlevel
 
 from orchestrator.agents.budget import Budget, Meter, MeterReading, Price, price_of
-from orchestrator.agents.lifecycle import TaskStep
 from orchestrator.agents.loop import run_agent
 from orchestrator.agents.mailbox import Mailbox, no_mail
 from orchestrator.agents.model import AgentTask, Earlier, Model, TurnKeeper
@@ -35,13 +34,13 @@ from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.discovering import SEARCH_TOOLS
 from orchestrator.sessions.lanes import Road
 from orchestrator.sessions.ports import SessionPorts
+from orchestrator.sessions.task_work import Background, BackgroundWork
 from orchestrator.sessions.tasks import Task, TaskOrder
 
 __all__ = [
     "AgentFlight",
     "AgentHome",
     "AgentPlan",
-    "BackgroundWork",
     "OneOffSubagent",
     "Subagent",
     "agent_cell",
@@ -54,9 +53,6 @@ _FIRST_SHOWN: Final[WeakKeyDictionary[CapabilityTable, Toolbox]] = WeakKeyDictio
 
 READ_RESULT: Final = "read_result"
 """The built-in tool by which an agent reads on where a result was cut."""
-
-BackgroundWork = Callable[[], Coroutine[Any, Any, None]]
-"""What a session runs in its task group; it raises nothing."""
 
 
 class AgentFlight:
@@ -412,44 +408,6 @@ class OneOffSubagent(Subagent):
         self._started = True
 
 
-@dataclass(frozen=True, slots=True)
-class Background(Generic[T]):
-    """A task with the work that it is, for a task group: nothing that goes wrong in it ends others."""
-
-    task: Task[T]
-    work: Callable[[Task[T]], Awaitable[AgentResult]]
-    over: Callable[[], None]
-    """Done when the work is, before anybody is told; also where there was nothing to do any more."""
-
-    async def run(self) -> None:
-        """Do the work, and settle the task whatever happens."""
-        task = self.task
-        if task.is_over:  # it was given up before it began
-            self._ended()
-            return
-        result: AgentResult | None = None
-        fault: Exception | None = None
-        try:
-            task.step(TaskStep.BEGIN)
-            result = await self.work(task)
-        except Exception as error:  # noqa: BLE001 - whoever waits for the task is told
-            fault = error
-        finally:
-            fault = fault or self._ended()
-            if fault is not None:
-                task.break_off(fault)
-            else:  # without a result it was cancelled from outside: the session ends
-                task.settle(result or stopped(task.agent))
-
-    def _ended(self) -> Exception | None:
-        """Do what is to be done, and return what went wrong in that: whoever waits is told all the same."""
-        try:
-            self.over()
-        except Exception as error:  # noqa: BLE001 - a record that cannot be kept, and whatever else
-            return error
-        return None
-
-
 def _may_read_on(table: CapabilityTable | None) -> bool:
     return table is not None and table.find(BUILTIN_SERVER, READ_RESULT) is not None
 
@@ -481,14 +439,6 @@ def _first_shown(table: CapabilityTable) -> Toolbox:
 
 def _can_search(table: CapabilityTable) -> bool:
     return any(table.find(BUILTIN_SERVER, tool) is not None for tool in SEARCH_TOOLS)
-
-
-def stopped(agent: AgentId) -> AgentResult:
-    """Return the result of an agent whose session ended under it."""
-    error = AuthorityError(
-        f"agent {agent!r} was stopped: session closed", reason=DenyReason.SESSION_CLOSED
-    )
-    return AgentResult(agent=agent, status=RunStatus.CANCELLED, error=error)
 
 
 def shape_of(returns: type[Any] | Mapping[str, object] | None) -> AnswerShape[object]:

@@ -18,8 +18,9 @@ from orchestrator.agents.results import AgentResult
 from orchestrator.authority.ledger import Cell
 from orchestrator.broker import AgentView
 from orchestrator.core.ids import AgentId
-from orchestrator.sessions.agents import OneOffSubagent, stopped
+from orchestrator.sessions.agents import OneOffSubagent
 from orchestrator.sessions.household import AgentWish
+from orchestrator.sessions.task_work import stopped
 
 __all__ = ["Helper", "Helpers"]
 

@@ -31,7 +31,6 @@ from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.agents import (
     AgentHome,
     AgentPlan,
-    BackgroundWork,
     OneOffSubagent,
     Subagent,
     agent_cell,
@@ -43,6 +42,7 @@ from orchestrator.sessions.models import model_of
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.records import AgentRecord, AgentRecords
+from orchestrator.sessions.task_work import BackgroundWork
 from policies import Label
 
 __all__ = ["AgentWish", "Household", "TableOf", "wish_of"]

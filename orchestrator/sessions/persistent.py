@@ -33,8 +33,9 @@ from orchestrator.authority.ledger import Cell
 from orchestrator.core.errors import ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.sessions.agents import Subagent, agent_cell, shape_of, stopped
+from orchestrator.sessions.agents import Subagent, agent_cell, shape_of
 from orchestrator.sessions.records import AgentRecord, AgentRecords, TaskRecord
+from orchestrator.sessions.task_work import stopped
 from orchestrator.sessions.tasks import Task, TaskOrder
 
 __all__ = ["PersistentSubagent"]

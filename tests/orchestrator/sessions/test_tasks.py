@@ -19,10 +19,10 @@ from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.sessions.agents import Background
 from orchestrator.sessions.asks import Ask, AskKind
 from orchestrator.sessions.background import Helper
 from orchestrator.sessions.household import AgentWish
+from orchestrator.sessions.task_work import Background
 from orchestrator.sessions.tasks import Task, TaskFailedError, TaskOrder
 from tests.orchestrator.agents.stage import ScriptedModel, answers, asks, recipe
 from tests.orchestrator.broker.stage import (
