@@ -19,7 +19,7 @@ import click
 from orchestrator.agents.event_objects import event_object
 from orchestrator.agents.events import AgentEvent, AgentSaid
 from orchestrator.agents.results import AgentResult
-from orchestrator.audit.key import digest_arguments, load_or_create_key
+from orchestrator.audit.key import argument_digests, load_or_create_key
 from orchestrator.audit.log import AuditLog
 from orchestrator.audit.memory import MemoryAudit
 from orchestrator.audit.signing import Signer
@@ -254,7 +254,7 @@ def _pipeline_run(
             telemetry=telemetry(clock, run),
             emit=watch.hear,
             always=AlwaysFile(paths, job.project),
-            digest_arguments=partial(digest_arguments, key=load_or_create_key(paths.audit_key)),
+            digest_arguments=argument_digests(load_or_create_key(paths.audit_key)),
         )
         browser = _person_at_browser(progress) if person.interactive else None
         store = ApprovalStore(paths.approvals)
