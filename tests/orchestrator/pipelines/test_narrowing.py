@@ -60,7 +60,7 @@ def test_what_lies_outside_of_the_border_is_refused_though_it_was_planned():
 def test_what_was_planned_for_one_operation_is_none_for_another():
     def asked(method: CallMethod) -> Row:
         ref = CapabilityRef(ServerName("git"), CapabilityKind.RESOURCE, "git://log", "d")
-        return Row(ref=ref, effects=frozenset({PERMIT}), rule="", method=method)
+        return Row(ref=ref, effects=frozenset({PERMIT}), rule="", granted=True, method=method)
 
     with pytest.raises(RemitError) as caught:
         refuse_widened("a", [asked(CallMethod.COMPLETE)], [asked(CallMethod.READ)], None)

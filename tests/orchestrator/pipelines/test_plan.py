@@ -89,7 +89,7 @@ def test_of_the_tools_of_remit_itself_only_those_are_shown_that_mean_something(l
 def test_what_is_no_call_of_a_tool_says_what_it_is(load: Load) -> None:
     ref = CapabilityRef(ServerName("git"), CapabilityKind.PROMPT, "brief", "d" * 64)
     prompt = [
-        Row(ref=ref, effects=frozenset({Effect.PERMIT}), rule="", method=method)
+        Row(ref=ref, effects=frozenset({Effect.PERMIT}), rule="", granted=True, method=method)
         for method in (CallMethod.PROMPT, CallMethod.COMPLETE)
     ]
     shown = make_plan(load(TEXT), lambda agent: prompt).lines()
