@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 _LIMITS: Final = OrchestratorLimits()
+_written: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""As `json.dumps` does; that makes a writer for each text which is not ASCII alone."""
 _DIALECTS: Final = frozenset(
     {"json-schema.org/draft/2020-12/schema", "json-schema.org/draft-07/schema"}
 )
@@ -270,7 +272,7 @@ def _size_fault(definition: Mapping[str, object], limits: OrchestratorLimits) ->
 
 
 def _bytes_of(value: object) -> int:
-    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    return len(_written(value).encode("utf-8", "surrogatepass"))
 
 
 def _is_known(dialect: object) -> bool:

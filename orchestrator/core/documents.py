@@ -24,6 +24,7 @@ from orchestrator.core.places import (
     line_and_column,
     toml_places,
 )
+from orchestrator.core.plain import plain_bytes
 
 __all__ = [
     "Document",
@@ -137,6 +138,9 @@ def read_toml(text: str | bytes, path: str, *, bytes_max: int = _BYTES_MAX) -> D
 
 def canonical_bytes(value: object) -> bytes:
     """Return the RFC 8785 form of a JSON value. ValueError if it has none (2**53, NaN, dates)."""
+    plain = plain_bytes(value)
+    if plain is not None:  # as most definitions are
+        return plain
     try:
         return rfc8785.dumps(cast("Any", value))
     except RecursionError:
