@@ -343,9 +343,12 @@ class _Run:
     async def _turn(self, conversation: Conversation, results: Sequence[CallResult]) -> Turn:
         self.gate()
         self.meter.take_turn()
-        with self._chat() as count:
+        if self._asks_somebody():
+            with self._chat() as count:
+                turn = await conversation.next(results)
+                count(turn)
+        else:
             turn = await conversation.next(results)
-            count(turn)
         self.meter.add(turn.usage)
         if turn.answer is not None:
             self.said = turn.answer
@@ -373,6 +376,11 @@ class _Run:
             )
         )
 
+    def _asks_somebody(self) -> bool:
+        """Whether a turn is a request to a provider: a recipe's is none, nor is one that was kept."""
+        turns = self.task.turns
+        return self.model.provider != RECIPE_PROVIDER and (turns is None or not turns.waiting)
+
     def _record_request(self) -> None:
         """Put on record that the agent's context goes to a provider, before its first byte does."""
         self.audit.append(
@@ -393,11 +401,7 @@ class _Run:
 
     @contextmanager
     def _chat(self) -> Generator[Callable[[Turn], None]]:
-        """Open the span of one request to a model; a recipe makes none."""
-        turns = self.task.turns
-        if self.model.provider == RECIPE_PROVIDER or (turns is not None and turns.waiting):
-            yield lambda _: None
-            return
+        """Put one request to a model on record, and open its span."""
         self._record_request()
         with self.telemetry.chat(self.model.name, self.model.provider) as span:
 

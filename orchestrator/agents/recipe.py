@@ -9,7 +9,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import FunctionType, ModuleType
@@ -145,7 +145,7 @@ class RecipeModel:
 
     def converse(self, task: AgentTask, tools: Sequence[ToolSpec], gate: RequestGate) -> _RecipeRun:
         """Begin the recipe from its start; leaving the context closes its generator."""
-        with _Present(self._module):
+        with _present(self._module):
             steps = self._start(task)
         return _RecipeRun(self.name, steps, self._path, self._module, self._bounds)
 
@@ -169,7 +169,7 @@ class _RecipeRun:
 
     async def __aexit__(self, *_: object) -> None:
         # The agent has ended already: what the recipe says about it now is heard by nobody.
-        with suppress(Exception), _Present(self._module):
+        with suppress(Exception), _present(self._module):
             self._steps.close()
 
     async def next(self, results: Sequence[CallResult]) -> Turn:
@@ -204,7 +204,7 @@ class _RecipeRun:
                 f"more than {self._bounds.recipe_steps_max} steps", code="E-RECIPE-STEPS"
             )
         try:
-            with _Present(self._module):
+            with _present(self._module):
                 if failure is not None:
                     return self._steps.throw(failure)
                 return self._steps.send(reply)
@@ -297,7 +297,7 @@ def _executed(source: RecipeSource) -> ModuleType:
             where=Where(source.path, line),
         ) from None
     try:
-        with _Present(module):
+        with _present(module):
             exec(code, vars(module))  # noqa: S102 - approved by its digest before it gets here
     except (Exception, SystemExit) as error:
         raise ConfigError(
@@ -309,8 +309,17 @@ def _executed(source: RecipeSource) -> ModuleType:
     return module
 
 
-class _Present:
+def _present(module: ModuleType) -> AbstractContextManager[None]:
     """Let the module be found by its name while its code runs: dataclasses look there."""
+    found = sys.modules.get(module.__name__) is module  # a program's own is there anyway
+    return _FOUND if found else _Present(module)
+
+
+_FOUND: Final = nullcontext()
+
+
+class _Present:
+    """A module in the place of whatever has its name."""
 
     __slots__ = ("_before", "_module")
 
