@@ -7,7 +7,7 @@ again under the same name is another cell, so nothing that held the old one can 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
@@ -160,7 +160,9 @@ class Ledger:
         self._thread = thread
         self._owner = thread()
         self._incarnations = 0
-        self._flights: dict[Flight, None] = {}
+        self._flights: dict[Flight, Cell | None] = {}
+        self._own: dict[Cell | None, dict[Flight, None]] = {}
+        """The same by the agent whose they are."""
 
     def open(
         self,
@@ -205,7 +207,7 @@ class Ledger:
         """
         self._assert_thread()
         inherited = INHERITED.get(reason, reason)
-        killed = 0
+        killed: list[Cell] = []
         stack = [cell]
         while stack:
             current = stack.pop()
@@ -213,10 +215,10 @@ class Ledger:
                 current.reason = reason if current is cell else inherited
                 current.generation += 1
                 current.leave_second()
-                killed += 1
+                killed.append(current)
                 stack.extend(current.children)
         cell.release()
-        return self._flip(cell, reason, killed)
+        return self._flip(cell, reason, len(killed), self._concerned(killed or [cell]))
 
     def void(self, cell: Cell, reason: DenyReason) -> Flip:
         """End the permits in flight that depend on `cell`; the cell itself stays in force."""
@@ -224,28 +226,54 @@ class Ledger:
         if cell.reason is None:
             cell.generation += 1
             cell.void_reason = reason
-        return self._flip(cell, reason, 0)
+        return self._flip(cell, reason, 0, tuple(self._flights))
 
-    def depart(self, flight: Flight) -> None:
-        """Note that something depends on cells from now on."""
-        self._flights[flight] = None
+    def depart(self, flight: Flight, agent: Cell | None = None) -> None:
+        """Note that something depends on cells from now on.
+
+        `agent` is the one agent's cell among them: the end of another agent is nothing to it, and is
+        not held against it. Without one every act is.
+        """
+        self._flights[flight] = agent
+        own = self._own.get(agent)
+        if own is None:
+            own = self._own[agent] = {}
+        own[flight] = None
 
     def arrive(self, flight: Flight) -> None:
         """Note that it is over."""
-        self._flights.pop(flight, None)
+        if flight in self._flights:
+            agent = self._flights.pop(flight)
+            own = self._own[agent]
+            del own[flight]
+            if not own:
+                del self._own[agent]
+
+    def _concerned(self, killed: Sequence[Cell]) -> tuple[Flight, ...]:
+        """Return what can depend on these cells: of agents that is their own, and nobody's in particular.
+
+        An agent ends as often as one begins: to look at all that is under way each time would cost a
+        session of many agents more than their work.
+        """
+        if any(cell.kind is not CellKind.AGENT for cell in killed):
+            return tuple(self._flights)
+        whose = (None, *killed)
+        return tuple(flight for agent in whose for flight in self._own.get(agent, ()))
 
     @property
     def flights(self) -> int:
         """How many flights are under way."""
         return len(self._flights)
 
-    def _flip(self, cell: Cell, reason: DenyReason, killed: int) -> Flip:
+    def _flip(
+        self, cell: Cell, reason: DenyReason, killed: int, concerned: tuple[Flight, ...]
+    ) -> Flip:
         stopped: list[Flight] = []
-        for flight in tuple(self._flights):
+        for flight in concerned:
             why = flight.lapsed()
             # An interrupted flight may itself have taken back more: what that stopped is gone.
             if why is not None and flight in self._flights:
-                del self._flights[flight]
+                self.arrive(flight)
                 stopped.append(flight)
                 flight.interrupt(why)
         return Flip(

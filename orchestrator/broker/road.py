@@ -372,7 +372,7 @@ class Broker:
         except McpError as error:
             raise failed(wish, error) from error
         flight = CallFlight(permit, pending, link, self._draining, session, credentials)
-        self._ledger.depart(flight)
+        self._ledger.depart(flight, permit.stamp.agent)
         link.observer.expect(pending.id, wish)
         return flight
 

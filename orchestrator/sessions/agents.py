@@ -285,7 +285,7 @@ class _WorkFlight(AgentFlight):
     def hold(self, scope: anyio.CancelScope) -> None:
         """Take the scope of its task: from now on the agent is at work, for as long as its lease."""
         agent = self._agent
-        agent.home.ledger.depart(self)
+        agent.home.ledger.depart(self, self._cell)
         if agent.cell.lease_until < math.inf:
             left = max(0.0, agent.cell.lease_until - agent.home.ports.clock.now())
             scope.deadline = min(scope.deadline, anyio.current_time() + left)

@@ -284,6 +284,61 @@ def test_what_stands_under_two_outlives_no_lease_of_either() -> None:
     assert ledger.open(CellKind.SERVER, "b", under=short, and_under=long).lease_until == 5.0
 
 
+class Counting(Call):
+    """A call that counts how often somebody looked whether it may go on."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(cell)
+        self.looks = 0
+
+    def lapsed(self) -> DenyReason | None:
+        self.looks += 1
+        return super().lapsed()
+
+
+def test_the_end_of_an_agent_is_held_against_its_own_and_against_what_is_nobodys_alone() -> None:
+    ledger = Ledger(thread=one_thread)
+    one, other = (ledger.open(CellKind.AGENT, name) for name in ("one", "other"))
+    below = ledger.open(CellKind.AGENT, "one/child", under=one)
+    mine, childs, theirs, nobodys = (Counting(cell) for cell in (one, below, other, other))
+    for flight, agent in ((mine, one), (childs, below), (theirs, other), (nobodys, None)):
+        ledger.depart(flight, agent)
+    over = Counting(one)
+    ledger.depart(over, one)
+    ledger.arrive(over)
+    ledger.arrive(over)  # once more is nothing
+
+    flip = ledger.revoke(one, DenyReason.AGENT_CLOSED)
+
+    assert set(flip.flights) == {mine, childs}
+    assert over.looks == 0
+    assert (theirs.looks, nobodys.looks, ledger.flights) == (0, 1, 2)
+
+
+@pytest.mark.requirement("I4")
+@pytest.mark.parametrize("kind", [kind for kind in CellKind if kind is not CellKind.AGENT])
+def test_the_end_of_anything_else_is_held_against_everything(kind: CellKind) -> None:
+    ledger = Ledger(thread=one_thread)
+    agent, shared = ledger.open(CellKind.AGENT, "one"), ledger.open(kind, "shared")
+    on_both = Call(shared)
+    ledger.depart(on_both, agent)
+
+    assert ledger.revoke(shared, DenyReason.SERVER_REMOVED).flights == (on_both,)
+
+
+@pytest.mark.requirement("I4")
+def test_the_end_of_an_agent_with_a_connection_of_its_own_is_held_against_everything() -> None:
+    ledger = Ledger(thread=one_thread)
+    agent, other = (ledger.open(CellKind.AGENT, name) for name in ("one", "other"))
+    own = ledger.open(
+        CellKind.SERVER, "own", under=ledger.open(CellKind.SERVER, "git"), and_under=agent
+    )
+    astray = Call(own)
+    ledger.depart(astray, other)
+
+    assert ledger.revoke(agent, DenyReason.AGENT_CLOSED).flights == (astray,)
+
+
 class LedgerMachine(RuleBasedStateMachine):
     """The ledger beside a reference of a few lines: a set of dead names and each one's parent."""
 
