@@ -120,7 +120,7 @@ MANIFEST: Final = (
         R("S-2", MUST, PROVEN, "The handshake opens at 2025-11-25 and settles on a version that the transport may speak; any other answer is a typed error and ends the connection."),
         R("S-3", MUST, PROVEN, "Streamable HTTP takes JSON and SSE replies, keeps the assigned session id, starts again on a 404, and retries once after a refresh that answers a 401."),
         R("S-4", MUST, PROVEN, "A legacy connection follows its own version's rules for initialization, sessions, notifications and elicitation."),
-        R("S-5", MUST, Open("an agent's call asks its server for no progress; the client's own calls do"), "Tools are searched, loaded, named by server, bounded both ways, followed by progress, cancellable, and authorized before the transport."),
+        R("S-5", MUST, PROVEN, "Tools are searched, loaded, named by server, bounded both ways, followed by progress, cancellable, and authorized before the transport."),
         R("S-6", MUST, PROVEN, "Resources: paged catalogues and templates, reads by URI, completion, every content type, links, annotations, metadata, icons, bounded caches."),
         R("S-7", MUST, PROVEN, "Prompts: paged discovery, exact server-qualified names without guessing, typed arguments, many messages and content types, completion."),
         R("S-8", MUST, PROVEN, "Completion of template and prompt arguments is bounded, cancellable and timed."),

@@ -189,6 +189,7 @@ class ClientSession:
         guard: SendGuard,
         seconds: float | None = None,
         on_progress: Callable[[Progress], object] | None = None,
+        stretches: bool = True,
         declares: ClientCapabilities | None = None,
     ) -> PendingRequest:
         """Queue one request and return at once; the bytes leave in a later step, under `guard`.
@@ -197,10 +198,10 @@ class ClientSession:
             method: a method of the protocol that the server declared.
             params: a JSON object in canonical form; it goes out as it is.
             guard: leave to send this one frame.
-            seconds: from now to the answer, `request_seconds_max` if None. Reported progress
-                begins it anew, up to `progress_seconds_max`.
+            seconds: from now to the answer, `request_seconds_max` if None.
             on_progress: called in the step in which progress arrives. What it raises ends the
                 request with that error.
+            stretches: whether reported progress begins `seconds` anew, up to `progress_seconds_max`.
             declares: what the server may ask for in between, where requests say so one by one:
                 no more than the connection has. All of that if None.
 
@@ -242,7 +243,8 @@ class ClientSession:
             request, method, guard=guard, seconds=seconds, name=name, headers=headers
         )
         if on_progress is not None:
-            latest = self.reactor.now() + max(seconds, self.limits.progress_seconds_max)
+            most = max(seconds, self.limits.progress_seconds_max) if stretches else seconds
+            latest = self.reactor.now() + most
             self._progressing.add(Progressing(pending, on_progress, seconds=seconds, latest=latest))
         return pending
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import CoroutineType
 from typing import Any, Final, cast
 
 import anyio
 
-from orchestrator.agents.events import CallEnded, CallStarted, EventListener
+from orchestrator.agents.events import CallEnded, CallProgressed, CallStarted, EventListener
 from orchestrator.agents.model import Call, CallResult
 from orchestrator.agents.results import outcome_of
 from orchestrator.agents.view import View
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import AuthorityError, CallFailedError, Delivery, DenyReason
 from orchestrator.core.groups import sole_cause
+from orchestrator.core.ids import AgentId
 from orchestrator.core.outcomes import CallOutcome
 from orchestrator.core.ports import AuditSink, Clock
 
 __all__ = ["Caller"]
 
 _NAME_CHARS_MAX = 256
+PROGRESS_SECONDS: Final = 0.2
+"""Between two events about how far one call has come: as fast as anybody reads."""
 SOURCES_MAX: Final = 256
 """Tools that an answer is said to come from; of more, nobody reads the list."""
 
@@ -124,12 +128,15 @@ class Caller:
     async def _make_one(self, call: Call) -> tuple[CallResult]:
         self._begun += 1
         number = self._begun
+        wished = call
         if self._emit is not None:
             self._tell_start(call, number, self._emit)
+            told = _Progress(self._view.agent, call, number, self._clock, self._emit)
+            wished = replace(call, progress=told.tell)
         started = self._clock.now()
         result: CallResult | None = None
         try:
-            result = CallResult(call=call, content=await self._view.call(call))
+            result = CallResult(call=call, content=await self._view.call(wished))
         except (AuthorityError, CallFailedError) as error:
             result = CallResult(call=call, error=error)
         finally:
@@ -192,6 +199,37 @@ class Caller:
                 call=content.origin.call if content is not None else None,
                 number=number,
                 content=content,
+            )
+        )
+
+
+class _Progress:
+    """Tells how far one call has come, only so often: a server may tell as fast as it can."""
+
+    def __init__(
+        self, agent: AgentId, call: Call, number: int, clock: Clock, emit: EventListener
+    ) -> None:
+        self._agent = agent
+        self._call = call
+        self._number = number
+        self._clock = clock
+        self._emit = emit
+        self._next = clock.now()
+
+    def tell(self, done: float, total: float | None) -> None:
+        now = self._clock.now()
+        if now < self._next:
+            return
+        self._next = now + PROGRESS_SECONDS
+        server, tool = _shown(self._call)
+        self._emit(
+            CallProgressed(
+                agent=self._agent,
+                server=server,
+                tool=tool,
+                done=done,
+                total=total,
+                number=self._number,
             )
         )
 

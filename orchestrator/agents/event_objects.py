@@ -54,7 +54,7 @@ def _plain(value: object) -> object:
     return round(value, 6) if isinstance(value, float) else value
 
 
-@cache  # of the kinds of events, which are nine
+@cache  # of the kinds of events, which are few
 def _names(kind: type[AgentEvent]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.name not in _LEFT_OUT)
 

@@ -17,6 +17,7 @@ __all__ = [
     "AgentSaid",
     "AgentStarted",
     "CallEnded",
+    "CallProgressed",
     "CallStarted",
     "EventListener",
     "InputMissing",
@@ -72,6 +73,27 @@ class CallStarted:
     tool: str
     number: int = 0
     arguments: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallProgressed:
+    """A server told how far a call has come, in its own measure; `total` is None if it does not say.
+
+    `number` is that of the call's start. It is told some times a second at the most.
+    """
+
+    agent: AgentId
+    server: str
+    tool: str
+    done: float
+    total: float | None = None
+    number: int = 0
+
+    @property
+    def how_far(self) -> str:
+        """The numbers in words, `3 of 12`."""
+        done = f"{self.done:,.10g}"
+        return done if self.total is None else f"{done} of {self.total:,.10g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +164,7 @@ AgentEvent = (
     | TurnEnded
     | AgentNoted
     | CallStarted
+    | CallProgressed
     | CallEnded
     | InputMissing
     | VisitEnded

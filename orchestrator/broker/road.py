@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import SessionLostError
+from mcp_client.protocol.progress import Progress
 from orchestrator.audit.forms import FilledRecord
 from orchestrator.authority.approval import Approval
 from orchestrator.authority.gate import Gate, Permit, Stamp
@@ -365,7 +366,12 @@ class Broker:
         session, credentials = renewal.count, None if source is None else source.generation
         try:
             pending = link.session.start(
-                wish.method, wish.params, guard=permit, seconds=min(seconds, link.seconds)
+                wish.method,
+                wish.params,
+                guard=permit,
+                seconds=min(seconds, link.seconds),
+                on_progress=_listener(wish.call),
+                stretches=False,  # a server does not decide how long an agent waits for it
             )
         except SessionLostError as error:
             raise TurnedAwayError(error, link, Seen(session, credentials)) from error
@@ -413,6 +419,12 @@ def _nothing_there(wish: Wish) -> AuthorityError:
         reason=DenyReason.NOT_IN_SNAPSHOT,
         fix="ask the parent for a new agent with a grant and a policy that include it",
     )
+
+
+def _listener(call: Call) -> Callable[[Progress], None] | None:
+    """Return who is told of progress: of the numbers alone, the rest is a server's words."""
+    tell = call.progress
+    return None if tell is None else lambda progress: tell(progress.done, progress.total)
 
 
 def _require_in_force(wish: Wish, permit: Permit, *, bytes_sent: int = 0) -> None:

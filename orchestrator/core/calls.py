@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from orchestrator.core.capability import CapabilityKind
 
-__all__ = ["Call", "CallMethod", "PromptSpec", "ResourceSpec", "Spec", "ToolSpec"]
+__all__ = [
+    "Call", "CallMethod", "ProgressListener", "PromptSpec", "ResourceSpec", "Spec", "ToolSpec",
+]  # fmt: skip
+
+ProgressListener: TypeAlias = "Callable[[float, float | None], None]"
+"""Is told how far a call has come, and of how much if the server says so, in the server's own measure;
+must not block and must not raise."""
 
 
 class CallMethod(Enum):
@@ -25,7 +32,9 @@ class Call:
     """What an agent wants to call: a server's label, a tool's name, its arguments.
 
     `id` is the model's own name for the call, where it has one. Resources, prompts and completions
-    are asked for by `Call.read`, `Call.prompt` and `Call.completion`: they go the same road.
+    are asked for by `Call.read`, `Call.prompt` and `Call.completion`: they go the same road. With
+    `progress` the server is asked to tell how far it has come (MCP, progress); the time that the call
+    has stays what it is.
     """
 
     server: str
@@ -34,6 +43,7 @@ class Call:
     id: str = ""
     method: CallMethod = CallMethod.TOOL
     kind: CapabilityKind = CapabilityKind.TOOL
+    progress: ProgressListener | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def read(cls, server: str, uri: str) -> Call:

@@ -110,7 +110,7 @@ async def test_an_answer_in_time_beats_the_deadline() -> None:
 class Watched:
     """A call that listens to progress, and the server's end of it."""
 
-    def __init__(self, bench: Bench, *, seconds: float) -> None:
+    def __init__(self, bench: Bench, *, seconds: float, stretches: bool = True) -> None:
         self.seen: list[Progress] = []
         self.pending = bench.session.start(
             "tools/call",
@@ -118,6 +118,7 @@ class Watched:
             guard=RecordingGuard(),
             seconds=seconds,
             on_progress=self.seen.append,
+            stretches=stretches,
         )
         bench.reactor.run()
         self.request: ScriptedRequest = bench.server.held[-1]
@@ -161,6 +162,19 @@ async def test_no_progress_moves_the_clock_over_the_absolute_maximum() -> None:
 
     await timeout_of(call.pending)
     assert cancellations(bench) == [{"requestId": call.pending.id, "reason": "timed out"}]
+
+
+async def test_progress_of_a_call_that_nothing_stretches_is_told_and_moves_no_clock() -> None:
+    bench = await open_bench()
+    call = Watched(bench, seconds=5, stretches=False)
+
+    bench.reactor.advance(4)
+    call.request.progress(1)
+    assert not call.pending.settled
+    bench.reactor.advance(1.1)
+
+    await timeout_of(call.pending)
+    assert call.seen == [Progress(done=1)]
 
 
 async def test_a_deadline_longer_than_the_absolute_maximum_is_kept_whatever_is_reported() -> None:

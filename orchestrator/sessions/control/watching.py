@@ -21,6 +21,7 @@ from orchestrator.agents.events import (
     AgentSaid,
     AgentStarted,
     CallEnded,
+    CallProgressed,
     CallStarted,
     InputMissing,
     TurnEnded,
@@ -76,7 +77,7 @@ class AgentLine:
             case AgentEnded():
                 self.state, self.ended = event.status.value, now
                 self.current.clear()
-            case AgentNoted() | AgentSaid() | InputMissing() | VisitEnded():
+            case AgentNoted() | AgentSaid() | InputMissing() | VisitEnded() | CallProgressed():
                 pass
             case _:
                 assert_never(event)
@@ -155,7 +156,8 @@ class Watch:
             self._over.pop(line.agent, None)
             if line.ended is not None:
                 self._over[line.agent] = None
-        if not isinstance(event, AgentSaid):  # a model's words, many times in a second
+        # a model's words, and how far a call has come: many times in a second
+        if not isinstance(event, AgentSaid | CallProgressed):
             self._tell(EventOutline(event), now)
         if self._emit is not None:
             self._emit(event)

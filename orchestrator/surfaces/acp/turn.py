@@ -18,6 +18,7 @@ from orchestrator.agents.events import (
     AgentSaid,
     AgentStarted,
     CallEnded,
+    CallProgressed,
     CallStarted,
     InputMissing,
     TurnEnded,
@@ -85,6 +86,8 @@ class TurnView:
                 yield from self._said(event)
             case TurnEnded():
                 yield from self._turn_ended(event)
+            case CallProgressed():
+                yield from self._call_progressed(event)
             case InputMissing() | VisitEnded():
                 return  # an editor is asked, and told; or the agent says what it missed
             case _:
@@ -125,6 +128,17 @@ class TurnView:
             "status": "in_progress",
             "rawInput": raw_input(event.arguments, self.limits),
             "locations": locations(event.arguments, self.cwd, self.limits),
+        }
+
+    def _call_progressed(self, event: CallProgressed) -> Iterator[Update]:
+        made, _ = self._calls.get((event.agent, event.number), ("", ""))
+        if not made:
+            return
+        yield {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": made,
+            "status": "in_progress",
+            "content": [{"type": "content", "content": content(event.how_far)}],
         }
 
     def _call_ended(self, event: CallEnded) -> Iterator[Update]:

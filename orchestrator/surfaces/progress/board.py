@@ -13,6 +13,7 @@ from orchestrator.agents.events import (
     AgentSaid,
     AgentStarted,
     CallEnded,
+    CallProgressed,
     CallStarted,
     InputMissing,
     TurnEnded,
@@ -135,6 +136,8 @@ def _advanced(row: AgentRow, event: AgentEvent, now: float) -> AgentRow:
             return replace(row, started=now, state=RUNNING, seconds=None)
         case CallStarted():
             return replace(row, calls=row.calls + 1, last=f"{event.server}/{event.tool}")
+        case CallProgressed():
+            return replace(row, last=f"{event.server}/{event.tool} {event.how_far}")
         case CallEnded():
             return replace(
                 row,

@@ -11,6 +11,7 @@ from orchestrator.agents.events import (
     AgentSaid,
     AgentStarted,
     CallEnded,
+    CallProgressed,
     CallStarted,
     InputMissing,
     TurnEnded,
@@ -45,7 +46,7 @@ def event_line(event: AgentEvent) -> str | None:
             return _line(
                 "ended", event.agent, f"{event.status.value}  {event.seconds:.1f} s{message}"
             )
-        case CallStarted() | TurnEnded() | AgentSaid():
+        case CallStarted() | CallProgressed() | TurnEnded() | AgentSaid():
             return None
         case _:
             assert_never(event)

@@ -13,6 +13,7 @@ from orchestrator.agents.events import (
     AgentNoted,
     AgentStarted,
     CallEnded,
+    CallProgressed,
     CallStarted,
     TurnEnded,
 )
@@ -263,6 +264,21 @@ def test_the_board_counts_tokens_and_keeps_what_was_spent():
     (row,) = board_of(started(), *turns).rows
 
     assert (row.tokens, row.usd) == (10, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "shown"),
+    [(3, 12.0, "3 of 12"), (0.25, None, "0.25"), (1e7, 2e7, "10,000,000 of 20,000,000")],
+)
+def test_the_board_shows_how_far_the_last_call_has_come(
+    done: float, total: float | None, shown: str
+):
+    told = CallProgressed(
+        agent=AgentId("writer"), server="files", tool="index", done=done, total=total
+    )
+    (row,) = board_of(started(), call_started(), told).rows
+
+    assert (row.calls, row.last) == (1, f"files/index {shown}")
 
 
 def test_steps_wait_on_the_board_until_they_begin():

@@ -16,6 +16,7 @@ from orchestrator.agents.events import (
     AgentSaid,
     AgentStarted,
     CallEnded,
+    CallProgressed,
     CallStarted,
     TurnEnded,
 )
@@ -227,3 +228,16 @@ def test_what_a_subagent_says_is_a_line_of_it_once_it_has_said_it():
     assert shown(update).startswith("says so far")
     assert len(shown(update)) == len("says ") + LINE_CHARS
     assert not one.streamed
+
+
+def test_how_far_an_own_call_has_come_is_shown_until_it_ends():
+    view = TurnView("t", LIMITS, Path("/work"))
+    told = CallProgressed(agent=OWN, server="own", tool="echo", done=3, total=12, number=1)
+    (start, update) = seen(view, started(OWN, 1), told)
+    after = seen(view, ended(OWN, 1), told)
+
+    assert update["toolCallId"] == start["toolCallId"]
+    assert update["content"] == [
+        {"type": "content", "content": {"type": "text", "text": "3 of 12"}}
+    ]
+    assert len(after) == 1
