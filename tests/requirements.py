@@ -257,7 +257,7 @@ MANIFEST: Final = (
         R("N-10", MUST, PROVEN, "Sessions, event ids, GET and DELETE are neither used nor heeded."),
     )),
     Section("MCP: what servers offer", (
-        R("F-1", SHOULD, SURFACES, "A person sees the tools and their inputs, can say no, and confirms the sensitive ones."),
+        R("F-1", SHOULD, PROVEN, "A person sees the tools and their inputs, can say no, and confirms the sensitive ones."),
         R("F-2", MUST, PROVEN, "Annotations of an untrusted server are untrusted: they may restrict, never permit."),
         R("F-3", SHOULD, PROVEN, "Results are validated and timed, and each call is audited."),
         R("F-4", SHOULD, PROVEN, "Structured content is delivered as sent, whatever its JSON type; the server owns its schema."),

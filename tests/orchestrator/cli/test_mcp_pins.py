@@ -65,7 +65,7 @@ def test_nothing_is_approved_without_a_person_or_a_digest(remit: Remit, project:
     assert tools(remit) == 0
 
 
-@pytest.mark.requirement("S-45")
+@pytest.mark.requirement("S-45", "F-1")
 def test_what_is_approved_is_listed_shown_and_forgotten(remit: Remit, project: Path):
     approve(remit)
 

@@ -84,7 +84,7 @@ def started(child: Child) -> None:
     child.shows("/quit ends", PROMPT)
 
 
-@pytest.mark.requirement("S-10")
+@pytest.mark.requirement("S-10", "F-1")
 def test_a_conversation_with_an_approval_a_form_and_an_address(project: Path, home: Path):
     with shell() as child, canary() as heard:
         started(child)

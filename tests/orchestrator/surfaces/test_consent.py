@@ -107,6 +107,7 @@ async def test_only_a_yes_is_a_yes(terminal: Terminal, typed: str, answer: bool)
     assert await answered(terminal, typed) is answer
 
 
+@pytest.mark.requirement("F-1")
 async def test_the_question_names_agent_call_rule_and_arguments(terminal: Terminal):
     await answered(terminal, "n\n", request({"to": "a@b.c"}))
 
