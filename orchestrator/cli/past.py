@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from orchestrator.core.outcomes import RunStatus
 from orchestrator.pipelines.checkpoint import Checkpoint
 from orchestrator.pipelines.loading import load_pipeline
 from orchestrator.pipelines.spec import PipelineSpec
+from orchestrator.sessions.control.calling import live_runs
 from orchestrator.sessions.projects import project_of
 from orchestrator.sessions.state import RunPaths, StatePaths
 
@@ -27,7 +28,10 @@ EARLY = "ended early"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """One run. `states` are those of the steps that were begun, items among them, by name."""
+    """One run. `states` are those of the steps that were begun, items among them, by name.
+
+    One without a pipeline was a session: of a shell, an editor, an `ask` or a program.
+    """
 
     name: str
     paths: RunPaths
@@ -58,7 +62,13 @@ class PastRun:
         return states
 
     def spec(self) -> PipelineSpec:
-        """Return the pipeline that ran. Raises ConfigError if its file is not as it was."""
+        """Return the pipeline that ran. Raises ConfigError if none did, or its file is not as it was."""
+        if not self.path:
+            raise ConfigError(
+                f"{self.name} was a session, and no pipeline",
+                code="E-STATE-RUN",
+                fix=f"remit report {self.name} shows what was done in it",
+            )
         path = Path(self.path)
         spec = load_pipeline(path, root=project_of(path))
         if spec.file.digest != self.digest:
@@ -87,26 +97,34 @@ def find_run(name: str) -> RunPaths:
 
 
 def past_run(name: str) -> PastRun:
-    """Return a run of a pipeline. Raises ConfigError if there is none, or nothing was kept of it."""
-    return _read(find_run(name))
+    """Return a run. Raises ConfigError if there is none, or what was kept of it cannot be read."""
+    return _read(find_run(name), _live())
 
 
 def past_runs(count: int) -> tuple[PastRun, ...]:
-    """Return the newest runs of pipelines; one whose checkpoint cannot be read is left out."""
+    """Return the newest runs, sessions among them; one that cannot be read is left out."""
     paths = StatePaths.from_environment(os.environ)
-    names = sorted(file.parent.name for file in paths.runs.glob("*/checkpoint.sqlite"))
+    kept = ("checkpoint.sqlite", "audit.jsonl")
+    names = sorted({file.parent.name for name in kept for file in paths.runs.glob(f"*/{name}")})
     found: list[PastRun] = []
+    live = _live()
     for name in reversed(names):
         if len(found) == count:
             break
         try:
-            found.append(_read(paths.run(RunId(name))))
+            found.append(_read(paths.run(RunId(name)), live))
         except ConfigError:
             continue
     return tuple(found)
 
 
-def _read(paths: RunPaths) -> PastRun:
+def _live() -> Collection[str]:
+    return live_runs(StatePaths.from_environment(os.environ))
+
+
+def _read(paths: RunPaths, live: Collection[str]) -> PastRun:
+    if not paths.checkpoint.exists():
+        return _session(paths, live)
     with closing(Checkpoint.open(paths.checkpoint)) as checkpoint:
         about, steps = checkpoint.about, checkpoint.steps
     status = about.get("status", "")
@@ -122,6 +140,19 @@ def _read(paths: RunPaths) -> PastRun:
             name: "interrupted" if row.status == "running" and not busy else row.status
             for name, row in sorted(steps.items())
         },
+    )
+
+
+def _session(paths: RunPaths, live: Collection[str]) -> PastRun:
+    """Return a run of which a log alone was kept; how it ended stands there."""
+    return PastRun(
+        name=paths.folder.name,
+        paths=paths,
+        pipeline="",
+        path="",
+        digest="",
+        state="running" if paths.folder.name in live else "ended",
+        states={},
     )
 
 

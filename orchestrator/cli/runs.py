@@ -21,16 +21,17 @@ def runs() -> None:
     """Look at the runs there were."""
 
 
-@runs.command("list", short_help="List the runs of pipelines, the newest first.")
+@runs.command("list", short_help="List the runs and sessions, the newest first.")
 @click.option(
     "-n", "--lines", "count", default=20, show_default=True, type=click.IntRange(0, 10_000),
     help="How many.",
 )  # fmt: skip
 @json_option
 def list_runs(count: int, as_json: bool) -> None:
-    """List the runs of pipelines, the newest first.
+    """List the runs of pipelines and the sessions, the newest first.
 
-    States: running; ended early (`remit run --resume` goes on with it); or how it ended.
+    States: running; ended early (`remit run --resume` goes on with it); or how it ended, which of a
+    session, of a shell or an editor say, its log tells: ended.
     """
     from orchestrator.cli.past import past_runs
 
@@ -38,7 +39,7 @@ def list_runs(count: int, as_json: bool) -> None:
     if as_json:
         print_json({"runs": [_object(run) for run in found]})
     elif not found:
-        print_text("there is no run of a pipeline yet", to_stderr=True)
+        print_text("there is no run yet", to_stderr=True)
     else:
         rows = [("run", "state", "steps", "pipeline"), *map(_row, found)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -67,7 +68,10 @@ def show(run: str, form: str, as_json: bool) -> None:
     if as_json or form == "json":
         print_json({**_object(found), "states": dict(found.states)})
     elif form == "text":
-        print_text(f"{found.name}: {found.state}, {found.pipeline}")
+        what = (
+            found.pipeline or "a session: `remit report` and `remit audit` show what was done in it"
+        )
+        print_text(f"{found.name}: {found.state}, {what}")
         width = max(map(len, found.states), default=0)
         for step, state in found.states.items():
             print_text(f"  {step:<{width}}  {state}")
@@ -87,4 +91,5 @@ def _object(run: PastRun) -> dict[str, object]:
 
 
 def _row(run: PastRun) -> tuple[str, ...]:
-    return run.name, run.state, f"{run.ended}/{len(run.states)}", run.pipeline
+    steps = f"{run.ended}/{len(run.states)}" if run.pipeline else "-"
+    return run.name, run.state, steps, run.pipeline or "(a session)"

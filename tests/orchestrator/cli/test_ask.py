@@ -91,6 +91,20 @@ def test_the_answer_and_nothing_else_goes_to_stdout(remit: Remit, project: Path)
     assert (ended.code, ended.out, ended.err) == (0, "you asked: what?\n", "")
 
 
+def test_a_session_is_among_the_runs(remit: Remit, project: Path):
+    asked(remit, "says")
+
+    (row,) = cast("list[dict[str, object]]", remit("runs", "list", "--json").json["runs"])
+    run = str(row.pop("run"))
+    listed, shown = remit("runs", "list").out, remit("runs", "show", run)
+    drawn = remit("runs", "show", run, "--format", "svg")
+
+    assert row == {"state": "ended", "pipeline": "", "steps": 0, "ended": 0}
+    assert f"{run}  ended  -      (a session)" in listed
+    assert shown.out.startswith(f"{run}: ended, a session")
+    assert (drawn.code, "E-STATE-RUN" in drawn.err) == (2, True)
+
+
 def test_a_question_comes_in_on_stdin(remit: Remit, project: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("from a pipe"))
 
