@@ -27,6 +27,8 @@ READ_ONLY: Final = "read-only"
 SANDBOX_PATHS_MAX: Final = 64
 """Places that one sandbox opens; a person reads each before approving a project's entry."""
 
+_SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to warn of them
+_SOCKETS: Final = ("/run/", "/var/run/")
 _KEYS: Final = ("fs", "net", "read", "required")
 BASE: Final = ("--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/")
 """What every sandbox begins with: namespaces of its own, and all of the disk to be read."""
@@ -90,12 +92,23 @@ def sandbox_lines(sandbox: Sandbox | None) -> list[str]:
     if sandbox is None:
         return []
     writes = ", ".join(sandbox.writes) or "nothing"
-    network = "the network" if sandbox.net else "no network"
+    network = "the network, and whatever listens on this machine" if sandbox.net else "no network"
     lines = [f"sandbox: changes {writes}; reaches {network}"]
     lines += [f"sandbox: reads {path} as well" for path in sandbox.reads]
+    lines += [
+        f"sandbox: {path} IS SHARED: other programs have files or sockets there, and obey some of them"
+        for path in sandbox.paths
+        if _is_shared(path)
+    ]
     if not sandbox.required:
         lines.append("sandbox: NOT REQUIRED: without bubblewrap it runs with all your rights")
     return lines
+
+
+def _is_shared(path: str) -> bool:
+    """Return whether other programs meet in a place: in all of `/run`, and in such folders themselves."""
+    plain = os.path.normpath(path)
+    return plain in _SHARED or any(f"{plain}/".startswith(folder) for folder in _SOCKETS)
 
 
 def undoes_it(path: str, home: str) -> bool:

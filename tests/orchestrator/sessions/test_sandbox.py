@@ -31,10 +31,11 @@ from orchestrator.sessions.sandbox import (
     Sandbox,
     Surroundings,
     bubblewrap_line,
+    sandbox_lines,
 )
 from orchestrator.sessions.servers import server_source
 from orchestrator.sessions.upkeep import failed_servers
-from tests.orchestrator.broker.stage import entry as named, staged
+from tests.orchestrator.broker.stage import entry as named, staged, until
 
 PRYING = Path(__file__).parents[2] / "servers" / "prying.py"
 HERE = bubblewrap(os.environ.get("PATH", ""))
@@ -114,6 +115,29 @@ def test_another_sandbox_is_another_approval() -> None:
 
 
 # --------------------------------------------------------------------------------- the command line
+
+
+@pytest.mark.parametrize(
+    ("path", "marked"),
+    [
+        ("/run", True),
+        ("/run/docker.sock", True),
+        ("/var/run/x/../docker.sock", True),
+        ("/tmp/", True),
+        ("/var/tmp", True),
+        ("/dev/shm", True),
+        ("/tmp/mine", False),
+        ("/running", False),
+        ("out", False),
+    ],
+)
+def test_a_place_that_other_programs_meet_in_is_marked_for_whoever_approves(
+    path: str, marked: bool
+) -> None:
+    written = sandbox_lines(Sandbox(writes=(path,)))
+    read = sandbox_lines(Sandbox(reads=(path,)))
+
+    assert [any("IS SHARED" in line for line in lines) for lines in (written, read)] == [marked] * 2
 
 
 def line(sandbox: Sandbox, folder: str = "/srv/p") -> str:
@@ -314,6 +338,9 @@ async def test_nothing_that_it_started_outlives_it(project: Path) -> None:
     word = f"prying-child-{os.getpid()}-{project.parent.name}"
     async with boxed(project, {}) as client:
         await tried(client, "child", word)
+        if client is not None:  # for a moment what was just started has no command line
+            with anyio.fail_after(5):
+                await until(lambda: running(word))
         alive = running(word)
 
     assert len(alive) == (0 if client is None else 1)
