@@ -18,7 +18,8 @@ SERVER = Path(__file__).with_name("server.py")
 SETTLE_SECONDS = 1.0
 """How long anything may still come after authority was taken back and the run has ended."""
 RUN_SECONDS_MAX = 40
-ROWS = ("control", "withdraw", "remove", "definition", "cancel")
+LOGIN_SERVER = Path(__file__).with_name("login_server.py")
+ROWS = ("control", "withdraw", "remove", "definition", "cancel", "logout")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Hands:
 
     withdraw: Callable[[], object] = lambda: None
     remove: Callable[[], object] = lambda: None
+    log_out: Callable[[], object] = lambda: None
 
 
 class Framework(Protocol):
@@ -86,6 +88,10 @@ class Framework(Protocol):
         """Run one agent with the server, and fill in what its application can do."""
         ...
 
+    async def logged_in(self, url: str, script: Script, hands: Hands) -> None:
+        """Run one agent with a server over HTTP that wants a login, once it is logged in."""
+        ...
+
     async def nested(self, stage: Stage, parent: Script, child: Script) -> None:
         """Run an agent whose only tool `child` is another agent, which has the server."""
         ...
@@ -95,6 +101,9 @@ async def play(framework: Framework, row: str, stage: Stage) -> None:
     """Play one row. The mark in the log stands where authority had gone."""
     if row == "cancel":
         await cancel(framework, stage)
+        return
+    if row == "logout":
+        await log_out(framework, stage)
         return
     hands = Hands()
 
@@ -130,6 +139,28 @@ async def cancel(framework: Framework, stage: Stage) -> None:
     with contextlib.suppress(asyncio.CancelledError, Exception):
         await asyncio.wait_for(run, 10)
     await asyncio.sleep(2 * SETTLE_SECONDS)
+
+
+async def log_out(framework: Framework, stage: Stage) -> None:
+    """Log out of a server over HTTP between listing and calling."""
+    hands, address = Hands(), stage.folder / "address"
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, str(LOGIN_SERVER), str(stage.folder)
+    )
+
+    async def between() -> None:
+        await maybe(hands.log_out())
+        stage.mark()
+
+    try:
+        async with asyncio.timeout(10):
+            while not address.exists():
+                await asyncio.sleep(0.02)
+        await framework.logged_in(address.read_text(), Script(("act",), before=between), hands)
+        await asyncio.sleep(SETTLE_SECONDS)
+    finally:
+        server.kill()
+        await server.wait()
 
 
 async def maybe(result: object) -> None:

@@ -14,9 +14,12 @@ from agent_framework import (
     Content,
     FunctionInvocationLayer,
     MCPStdioTool,
+    MCPStreamableHTTPTool,
     Message,
 )
 from driving import Hands, Script, Stage, main
+from mcp.client.streamable_http import create_mcp_http_client
+from sdk_login import login_to
 
 VERSION_OF = ("agent-framework-core", "mcp")
 
@@ -56,6 +59,14 @@ async def act(stage: Stage, script: Script, hands: Hands) -> None:
         hands.withdraw = withdraw
         hands.remove = lambda: agent.mcp_tools.remove(server)
         await agent.run("go")
+
+
+async def logged_in(url: str, script: Script, hands: Hands) -> None:
+    login, kept = login_to(url)
+    client = create_mcp_http_client(auth=login)
+    async with MCPStreamableHTTPTool(name="s", url=url, http_client=client) as server:
+        hands.log_out = kept.forget
+        await Agent(client=Scripted(script), name="a", tools=[server]).run("go")
 
 
 async def nested(stage: Stage, parent: Script, child_script: Script) -> None:

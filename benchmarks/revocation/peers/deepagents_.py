@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_mcp_adapters.client import MultiServerMCPClient
+from sdk_login import login_to
 
 VERSION_OF = ("deepagents", "langchain-mcp-adapters", "langgraph", "mcp")
 NAMED = {"child": ("task", {"description": "go", "subagent_type": "child"})}
@@ -52,6 +53,17 @@ async def act(stage: Stage, script: Script, hands: Hands) -> None:
     agent = create_deep_agent(model=Scripted(script=script), tools=tools)
     hands.withdraw = tools.clear
     hands.remove = client.connections.clear
+    await agent.ainvoke({"messages": [{"role": "user", "content": "go"}]})
+
+
+async def logged_in(url: str, script: Script, hands: Hands) -> None:
+    login, kept = login_to(url)
+    client = MultiServerMCPClient(
+        {"s": {"transport": "streamable_http", "url": url, "auth": login}}
+    )
+    tools = await client.get_tools()
+    hands.log_out = kept.forget
+    agent = create_deep_agent(model=Scripted(script=script), tools=tools)
     await agent.ainvoke({"messages": [{"role": "user", "content": "go"}]})
 
 

@@ -12,9 +12,15 @@ from google.adk.agents import LlmAgent
 from google.adk.models import BaseLlm, LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
-from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
+from google.adk.tools.mcp_tool import (
+    McpToolset,
+    StdioConnectionParams,
+    StreamableHTTPConnectionParams,
+)
 from google.genai import types
 from mcp import StdioServerParameters
+from mcp.client.streamable_http import create_mcp_http_client
+from sdk_login import login_to
 
 VERSION_OF = ("google-adk", "mcp")
 
@@ -58,6 +64,20 @@ async def act(stage: Stage, script: Script, hands: Hands) -> None:
     hands.withdraw = allowed.clear
     hands.remove = lambda: agent.tools.remove(toolset)
     await run(agent)
+    await toolset.close()
+
+
+async def logged_in(url: str, script: Script, hands: Hands) -> None:
+    login, kept = login_to(url)
+
+    def client(headers=None, timeout=None, auth=None):
+        return create_mcp_http_client(headers=headers, timeout=timeout, auth=login)
+
+    toolset = McpToolset(
+        connection_params=StreamableHTTPConnectionParams(url=url, httpx_client_factory=client)
+    )
+    hands.log_out = kept.forget
+    await run(LlmAgent(name="a", model=Scripted(model="s", script=script), tools=[toolset]))
     await toolset.close()
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from agents import Agent, Model, ModelResponse, Runner, Usage, set_tracing_disabled
-from agents.mcp import MCPServerStdio
+from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
 from driving import Hands, Script, Stage, main
 from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseOutputMessage,
     ResponseOutputText,
 )
+from sdk_login import login_to
 
 VERSION_OF = ("openai-agents", "mcp")
 
@@ -59,6 +60,13 @@ async def act(stage: Stage, script: Script, hands: Hands) -> None:
         hands.withdraw = allowed.clear
         hands.remove = lambda: agent.mcp_servers.remove(server)
         await Runner.run(agent, "go")
+
+
+async def logged_in(url: str, script: Script, hands: Hands) -> None:
+    login, kept = login_to(url)
+    async with MCPServerStreamableHttp(params={"url": url, "auth": login}) as server:
+        hands.log_out = kept.forget
+        await Runner.run(Agent(name="a", model=Scripted(script), mcp_servers=[server]), "go")
 
 
 async def nested(stage: Stage, parent: Script, child: Script) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from driving import Hands, Script, Stage, main
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
+from sdk_login import login_to
 
 VERSION_OF = ("pydantic-ai-slim", "fastmcp-slim", "mcp")
 
@@ -41,6 +42,15 @@ async def act(stage: Stage, script: Script, hands: Hands) -> None:
     hands.withdraw = allowed.clear
     hands.remove = servers.clear
     async with servers[0]:
+        await agent.run("go")
+
+
+async def logged_in(url: str, script: Script, hands: Hands) -> None:
+    login, kept = login_to(url)
+    toolset = MCPToolset(StreamableHttpTransport(url, auth=login))
+    agent = Agent(model_of(script), toolsets=[toolset])
+    hands.log_out = kept.forget
+    async with toolset:
         await agent.run("go")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[3]))
@@ -53,6 +56,10 @@ class _Conversation:
         return Turn(calls=(Call("s", name),))
 
 
+async def yes(_) -> bool:
+    return True
+
+
 @asynccontextmanager
 async def session_of(stage: Stage) -> AsyncGenerator[ParentSession]:
     command, *args = stage.command
@@ -60,9 +67,6 @@ async def session_of(stage: Stage) -> AsyncGenerator[ParentSession]:
     project.mkdir()
     servers = project / ".mcp.json"
     servers.write_text(json.dumps({"mcpServers": {"s": {"command": command, "args": args}}}))
-
-    async def yes(_) -> bool:
-        return True
 
     async with ParentSession.open(
         servers=servers,
@@ -79,6 +83,35 @@ async def act(stage: Stage, script: Script, hands: Hands) -> None:
         hands.withdraw = lambda: session.replace_policy(nothing)
         hands.remove = lambda: session.remove_server("s")
         await session.subagent("a", model=Scripted(script)).run("go")
+
+
+class Browser:
+    """A person with a browser who lets remit in."""
+
+    redirect_uri = "http://127.0.0.1:9/callback"
+
+    async def visit(self, url: str) -> str:
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(parts.netloc, timeout=5)
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        return connection.getresponse().headers["Location"]
+
+
+async def logged_in(url: str, script: Script, hands: Hands) -> None:
+    with tempfile.TemporaryDirectory(prefix="logout.") as name:
+        servers = Path(name) / ".mcp.json"
+        servers.write_text(json.dumps({"mcpServers": {"s": {"type": "http", "url": url}}}))
+        async with ParentSession.open(
+            servers=servers,
+            policy=policies.load([policies.Source("p.policy", POLICY)]),
+            confirm=yes,
+            login=lambda _: Browser(),
+            environ={"REMIT_HOME": f"{name}/home", "PATH": "/usr/bin:/bin"},
+        ) as session:
+            connection = await session.log_in("s")
+            session.admit(connection.listing)
+            hands.log_out = lambda: session.log_out("s")
+            await session.subagent("a", model=Scripted(script)).run("go")
 
 
 async def nested(stage: Stage, parent: Script, child: Script) -> None:

@@ -10,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from driving import Hands, Script, Stage, main
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from sdk_login import login_to
 from strands import Agent, tool
 from strands.models import Model
 from strands.tools.mcp import MCPClient
@@ -58,6 +60,16 @@ async def act(stage: Stage, script: Script, hands: Hands) -> None:
     agent = Agent(model=Scripted(script), tools=[client], callback_handler=None)
     hands.withdraw = allowed.clear
     hands.remove = lambda: [agent.tool_registry.registry.pop(name) for name in ("act", "slow")]
+    await agent.invoke_async("go")
+
+
+async def logged_in(url: str, script: Script, hands: Hands) -> None:
+    login, kept = login_to(url)
+    client = MCPClient(
+        lambda: streamable_http_client(url, http_client=create_mcp_http_client(auth=login))
+    )
+    agent = Agent(model=Scripted(script), tools=[client], callback_handler=None)
+    hands.log_out = kept.forget
     await agent.invoke_async("go")
 
 

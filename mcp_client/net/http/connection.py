@@ -229,8 +229,6 @@ class Connection:
         except Exception as error:  # noqa: BLE001  # of the guard or of who attaches the headers
             self._refuse(exchange, error)
             return None
-        if self.closed:
-            return None
         room = max(0, self._limits.first_write_bytes_max - len(head) - 2)
         body = request.body
         if len(body) <= room:

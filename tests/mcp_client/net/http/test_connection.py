@@ -328,6 +328,24 @@ async def test_no_credential_is_fetched_for_a_request_that_is_refused(
     assert (fetched, call.end) == ([], "refused")
 
 
+@pytest.mark.requirement("I1")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_late_headers_whose_making_ends_the_connection_go_nowhere(
+    kind: str, certificates: Certificates
+) -> None:
+    async with a_rig(kind, certificates) as rig:
+
+        def end() -> Sequence[tuple[str, str]]:
+            rig.connection.stop()
+            return bearer()
+
+        call = rig.exchange(late_headers=end)
+        rig.connection.start(call.exchange)
+        assert rig.received() == b""
+    assert call.ticket.delivery is Delivery.NOT_SENT
+    assert "first byte" not in call.events
+
+
 async def test_late_headers_that_cannot_be_had_refuse_the_request(
     certificates: Certificates,
 ) -> None:

@@ -81,12 +81,16 @@ async def test_a_request_that_is_given_up_while_it_waits_for_room_stays_unsent(
     async with a_rig(kind, certificates) as rig:
         await rig.serve_one()
         rig.wire.before_send = block
-        call = rig.exchange()
+        guard = RecordingGuard()
+        call = rig.exchange(guard=guard)
         rig.connection.start(call.exchange)
         call.ticket.settled = True
+        asked = guard.checks
         rig.wire.before_send = lambda: None
         await over(call)
         assert rig.received() == b""
+        # nobody waits for it: neither is leave asked for, nor a token for its head
+        assert guard.checks == asked
         # what was sealed and never left would be missing in front of the next request
         assert rig.owner.events == ["released" if kind == "plain" else "gone"]
     assert (call.events, call.ticket.delivery) == ([], Delivery.NOT_SENT)
