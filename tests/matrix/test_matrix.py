@@ -18,6 +18,7 @@ SILENT = Cause(lambda leave: None, DenyReason.AGENT_CANCELLED)
 
 @pytest.mark.subprocess
 @pytest.mark.requirement("I1")
+@pytest.mark.requirement("I21")  # a lease that is over is one of the causes
 @pytest.mark.parametrize("name", RIDES)
 async def test_no_cause_lets_a_byte_out_after_it(name: str, tmp_path: Path) -> None:
     cells: dict[str, str] = {}

@@ -36,6 +36,7 @@ def run(seed: int) -> World:
 @pytest.mark.sim
 @pytest.mark.requirement("I1")
 @pytest.mark.requirement("I5")
+@pytest.mark.requirement("I21")  # of one host: no frame begins after the lease of its agent
 @pytest.mark.requirement("I23")
 @pytest.mark.parametrize("block", range((SCHEDULES + BLOCK - 1) // BLOCK))
 def test_no_call_begins_after_its_authority_is_gone_and_every_call_ends(block: int) -> None:

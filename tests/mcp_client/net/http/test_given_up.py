@@ -16,7 +16,7 @@ from mcp_client.testing import RecordingGuard
 from mcp_client.testing.http_server import HttpCall, HttpReply, serve_http
 from tests.mcp_client.http.harness import Mcp
 from tests.mcp_client.net.http.conftest import Certificates
-from tests.mcp_client.net.http.harness import Call, engine_kit
+from tests.mcp_client.net.http.harness import Call, RefusalError, engine_kit
 from tests.mcp_client.net.http.servers import Peer, answer, echo, serving
 from tests.mcp_client.net.http.test_connection import KINDS, a_rig, block
 from tests.mcp_client.net.http.test_gate import MARK, ROADS, STEPS, road, stepped
@@ -109,6 +109,24 @@ async def test_a_request_that_is_given_up_within_its_last_check_stays_unsent(
         call = rig.exchange(guard=GivingUp())
         rig.connection.start(call.exchange)
         assert rig.received() == b""
+    assert (call.events, call.ticket.delivery) == ([], Delivery.NOT_SENT)
+
+
+@pytest.mark.requirement("I1")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_request_that_is_aborted_by_what_refuses_it_is_over_once(
+    kind: str, certificates: Certificates
+) -> None:
+    class Aborting(RecordingGuard):
+        def check(self) -> None:
+            call.exchange.abort()
+            raise RefusalError
+
+    async with a_rig(kind, certificates) as rig:
+        call = rig.exchange(guard=Aborting())
+        rig.connection.start(call.exchange)
+        assert rig.received() == b""
+        assert len(rig.owner.events) <= 1
     assert (call.events, call.ticket.delivery) == ([], Delivery.NOT_SENT)
 
 
