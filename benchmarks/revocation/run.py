@@ -13,25 +13,19 @@ import json
 import subprocess
 import sys
 import tempfile
-import venv
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from driving import ROWS
 
+from benchmarks.environments import FRAMEWORKS, python_for
+
 PEERS_FOLDER = Path(__file__).with_name("peers")
-INSTALL_SECONDS_MAX = 900
 ROW_SECONDS_MAX = 120
-PEERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "remit": ("remit_", ()),
-    "openai-agents": ("openai_agents", ("openai-agents",)),
-    "pydantic-ai": ("pydantic_ai_", ("pydantic-ai-slim[mcp]",)),
-    "google-adk": ("google_adk", ("google-adk", "mcp")),
-    "strands-agents": ("strands_agents", ("strands-agents",)),
-    "agent-framework": ("agent_framework_", ("agent-framework-core", "mcp", "tenacity")),
-    "deepagents": ("deepagents_", ("deepagents", "langchain-mcp-adapters")),
-}
+PEERS = tuple(name for name in FRAMEWORKS if name != "langchain")
 
 
 @dataclass
@@ -53,7 +47,7 @@ class Result:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", action="append", choices=tuple(PEERS))
+    parser.add_argument("--only", action="append", choices=PEERS)
     parser.add_argument("--row", action="append", choices=ROWS)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -68,27 +62,16 @@ def main() -> int:
 
 
 def measured(name: str, folder: Path, rows: tuple[str, ...] | list[str]) -> Result:
-    module, packages = PEERS[name]
     result = Result(name)
     try:
-        python = environment(folder / name, packages) if packages else Path(sys.executable)
+        python = python_for(name, folder)
     except (OSError, subprocess.SubprocessError) as error:
         result.failed = dict.fromkeys(rows, f"could not be installed: {error}")
         return result
     for row in rows:
-        play(result, row, python, PEERS_FOLDER / f"{module}.py")
+        play(result, row, python, PEERS_FOLDER / f"{FRAMEWORKS[name][0]}.py")
         print(f"{name} {row}: {result.cell(row)}", file=sys.stderr, flush=True)
     return result
-
-
-def environment(folder: Path, packages: tuple[str, ...]) -> Path:
-    """Return the interpreter of an environment with these packages; one that stands is taken."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages]
-    subprocess.run(pip, check=True, timeout=INSTALL_SECONDS_MAX, stdout=subprocess.DEVNULL)
-    return python
 
 
 def play(result: Result, row: str, python: Path, driver: Path) -> None:

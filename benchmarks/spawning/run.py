@@ -14,24 +14,18 @@ import json
 import statistics
 import subprocess
 import sys
-import venv
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.environments import FRAMEWORKS, python_for
+
 PEERS_FOLDER = Path(__file__).with_name("peers")
-INSTALL_SECONDS_MAX = 900
 CELL_SECONDS_MAX = 300
 ROWS = {"fresh": 300, "parked": 100}
 """What is measured, and with how many agents."""
-PEERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "remit": ("remit_", ()),
-    "openai-agents": ("openai_agents", ("openai-agents",)),
-    "pydantic-ai": ("pydantic_ai_", ("pydantic-ai-slim[mcp]",)),
-    "google-adk": ("google_adk", ("google-adk", "mcp")),
-    "strands-agents": ("strands_agents", ("strands-agents",)),
-    "agent-framework": ("agent_framework_", ("agent-framework-core", "mcp", "tenacity")),
-    "langchain": ("langchain_", ("langchain", "langchain-mcp-adapters")),
-}
+PEERS = tuple(name for name in FRAMEWORKS if name != "deepagents")
 
 
 @dataclass
@@ -54,7 +48,7 @@ def main() -> int:
     """Measure what the command line says, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", action="append", choices=tuple(PEERS))
+    parser.add_argument("--only", action="append", choices=PEERS)
     parser.add_argument("--row", action="append", choices=tuple(ROWS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
@@ -74,15 +68,9 @@ def main() -> int:
 
 def installed(name: str, folder: Path) -> Result:
     """Make a framework's environment; one that stands is taken."""
-    packages = PEERS[name][1]
-    if not packages:
-        return Result(name, Path(sys.executable))
-    result = Result(name, folder / name / "bin" / "python")
+    result = Result(name, Path(sys.executable))
     try:
-        if not result.python.exists():
-            venv.create(folder / name, with_pip=True)
-        pip = [str(result.python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, *packages], check=True, timeout=INSTALL_SECONDS_MAX)
+        result.python = python_for(name, folder)
     except (OSError, subprocess.SubprocessError) as error:
         result.failed = dict.fromkeys(ROWS, f"could not be installed: {error}")
     return result
@@ -92,7 +80,7 @@ def play(result: Result, row: str) -> None:
     """Measure one cell in a process of its own."""
     if row in result.failed:
         return
-    driver = PEERS_FOLDER / f"{PEERS[result.name][0]}.py"
+    driver = PEERS_FOLDER / f"{FRAMEWORKS[result.name][0]}.py"
     try:
         ended = subprocess.run(
             [str(result.python), str(driver), row, str(ROWS[row])],
