@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_client.net.http.connection import Connection
@@ -43,6 +44,7 @@ class SpyWire:
         self.seals = inner.seals
         self.write_bytes_max = inner.write_bytes_max
         self.before_send: Callable[[], object] = lambda: None
+        self.bytes_max: int | None = None
         self.seal = inner.seal
         self.receive = inner.receive
         self.alive = inner.alive
@@ -56,7 +58,7 @@ class SpyWire:
 
     def _spy(self, view: memoryview) -> int:
         self.before_send()
-        return self._send(view)
+        return self._send(view[: self.bytes_max])
 
 
 class Owner:
@@ -343,7 +345,26 @@ async def test_late_headers_whose_making_ends_the_connection_go_nowhere(
         rig.connection.start(call.exchange)
         assert rig.received() == b""
     assert call.ticket.delivery is Delivery.NOT_SENT
-    assert "first byte" not in call.events
+    assert "first_byte_out" not in call.events
+
+
+@pytest.mark.requirement("I3")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_body_that_takes_more_writes_than_one_step_has_leaves_whole(
+    kind: str, certificates: Certificates
+) -> None:
+    async with a_rig(kind, certificates) as rig:
+        rig.wire.bytes_max = 64
+        call = rig.exchange(b"x" * 4_000 + b"end")
+        rig.connection.start(call.exchange)
+        came = rig.received()
+        assert not came.endswith(b"end")
+        with anyio.fail_after(5):
+            while "written" not in call.events:
+                await anyio.lowlevel.checkpoint()
+                came += rig.received()
+        came += rig.received()
+    assert came.endswith(b"x" * 4_000 + b"end")
 
 
 async def test_late_headers_that_cannot_be_had_refuse_the_request(
