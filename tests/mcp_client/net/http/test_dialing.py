@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 import trustme
 
@@ -296,6 +297,54 @@ async def test_nobody_is_looked_up_or_connected_to_without_leave(url: str) -> No
             assert kit.engine.open_connections == 0
         assert server.peers == []
     assert (call.events, call.error) == (["refused"], guard.error)
+
+
+@pytest.mark.requirement("I1")
+@pytest.mark.parametrize("through", ["tls", "tunnel"])
+@pytest.mark.parametrize("how", ["refused", "given up"])
+async def test_no_byte_of_a_handshake_or_a_tunnel_leaves_without_leave(
+    through: str, how: str, certificates: Certificates
+) -> None:
+    class Second(RecordingGuard):
+        """Gives leave to connect, and none for what comes then."""
+
+        def check(self) -> None:
+            super().check()
+            if self.checks == 2 and how == "refused":
+                raise RefusalError
+            call.ticket.settled = self.checks == 2
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = int(listener.getsockname()[1])
+        way = Target.parse(f"http://127.0.0.1:{port}") if through == "tunnel" else None
+        url = "https://origin.test/" if way else f"https://127.0.0.1:{port}/"
+        async with engine_kit(tls=certificates.trust, proxy=way) as kit:
+            guard = Second()
+            call = kit.call(url, guard=guard)
+            with anyio.fail_after(5):
+                while not (call.over.is_set() or call.exchange.over):
+                    await anyio.lowlevel.checkpoint()
+        peer, _ = listener.accept()
+        with peer, contextlib.suppress(ConnectionResetError):
+            peer.settimeout(5)
+            assert peer.recv(1) == b""
+    assert guard.checks == 2
+    assert call.events == (["refused"] if how == "refused" else [])
+    assert call.ticket.delivery is Delivery.NOT_SENT
+
+
+async def test_one_who_gives_up_while_a_name_is_looked_up_connects_nowhere() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        async with engine_kit() as kit:
+            call = kit.call(f"http://localhost:{listener.getsockname()[1]}/")
+            call.exchange.abort()
+            # a name that is asked for later is answered later
+            other = await kit.ask(f"http://localhost:{closed_port()}/")
+            assert kit.engine.open_connections == 0
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    assert (call.events, other.end) == ([], "failed")
 
 
 async def test_one_who_gives_up_while_connecting_leaves_nothing_open() -> None:
