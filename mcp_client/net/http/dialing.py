@@ -124,9 +124,7 @@ class Dial:
     # ---- name
 
     def _resolved(self, answer: Sequence[Address] | OSError) -> None:
-        self._look_up = None
-        if self._over:
-            return
+        self._look_up = None  # one that is forgotten reports no more
         if isinstance(answer, OSError) or not answer:
             self._fail(ConnectError("the name cannot be resolved", step=ConnectStep.RESOLVE))
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import pytest
 
@@ -26,6 +27,10 @@ FILES = ServerName("files")
 
 def ref(kind: CapabilityKind, name: str) -> CapabilityRef:
     return CapabilityRef(FILES, kind, name, "d1")
+
+
+def begins_and_ends(begins: str, uri: str) -> bool:
+    return uri.startswith(begins) and uri.endswith(".txt")
 
 
 def table(
@@ -53,7 +58,7 @@ def table(
             link=link,
             spec=spec,
             method=method,
-            means=(lambda uri: uri.endswith(".txt")) if template else None,
+            means=partial(begins_and_ends, name.partition("{")[0]) if template else None,
             sample="file:///a.txt" if template else "",
         )
 
