@@ -19,6 +19,9 @@ ALLOWED: Final[dict[str, str]] = {
     "orchestrator/broker/deciding.py: removed: current": (
         "a short cut: since the present policy there was none"
     ),
+    "mcp_client/net/http/connection.py: removed: exchange is None": (
+        "whoever loses a connection does so for an exchange: the types do not say it"
+    ),
     "mcp_client/transports/stdio/process_tree.py: removed: not lists": (
         "another way to the same: that it is the same is tested, where both can be gone"
     ),

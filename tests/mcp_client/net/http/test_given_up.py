@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_client import UNGUARDED, HttpSpec, connect
@@ -128,6 +129,26 @@ async def test_a_request_that_is_aborted_by_what_refuses_it_is_over_once(
         assert rig.received() == b""
         assert len(rig.owner.events) <= 1
     assert (call.events, call.ticket.delivery) == ([], Delivery.NOT_SENT)
+
+
+async def test_who_gives_up_while_an_answer_comes_and_fails_hears_no_more(
+    certificates: Certificates,
+) -> None:
+    async with a_rig("plain", certificates) as rig:
+        call = rig.exchange()
+
+        def give_up(event: str) -> None:
+            if event == "started":
+                call.exchange.abort()
+                raise LookupError
+
+        call.on_event = give_up
+        rig.connection.start(call.exchange)
+        rig.answer()
+        with anyio.fail_after(5):
+            while not call.exchange.over:
+                await anyio.lowlevel.checkpoint()
+    assert call.events == ["first_byte_out", "written", "started"]
 
 
 @pytest.mark.parametrize("how", ["settled", "aborted"])
