@@ -367,6 +367,24 @@ async def test_a_body_that_takes_more_writes_than_one_step_has_leaves_whole(
     assert came.endswith(b"x" * 4_000 + b"end")
 
 
+@pytest.mark.requirement("I1")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_answer_that_comes_before_its_request_has_begun_answers_nothing(
+    kind: str, certificates: Certificates
+) -> None:
+    async with a_rig(kind, certificates) as rig:
+        await rig.serve_one()
+        rig.wire.before_send = block
+        call = rig.exchange()
+        rig.connection.start(call.exchange)
+        rig.answer()
+        with anyio.fail_after(5):
+            while "moved" not in rig.owner.events:
+                await anyio.lowlevel.checkpoint()
+    # it goes out over another connection, with leave anew
+    assert (call.events, call.ticket.delivery) == ([], Delivery.NOT_SENT)
+
+
 async def test_late_headers_that_cannot_be_had_refuse_the_request(
     certificates: Certificates,
 ) -> None:
