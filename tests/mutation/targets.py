@@ -73,12 +73,13 @@ CHECKED: Final = (
     Target(
         "mcp_client/transports/memory.py",
         (
-            ("tests/mcp_client/test_faults.py", "tests/mcp_client/test_testing.py"),
+            ("tests/mcp_client/test_memory.py", "tests/mcp_client/test_testing.py"),
+            ("tests/mcp_client/test_faults.py",),
             ("tests/mcp_client/test_session.py", "tests/mcp_client/test_outbox.py"),
             ("tests/orchestrator/broker",),
         ),
         warm=(
-            "tests/mcp_client/test_faults.py",
+            "tests/mcp_client/test_memory.py",
             "tests/mcp_client/test_testing.py",
             "tests/mcp_client/test_session.py",
             "tests/mcp_client/test_outbox.py",
