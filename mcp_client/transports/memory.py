@@ -160,10 +160,9 @@ class MemoryTransport:
 
     def _flush(self) -> None:
         self._flush_due = False
-        if self._lost:
-            return
         self._steps += 1
-        self._outbox.flush(self._write)  # blocked or idle: `unblock` and `send` come back
+        # blocked or idle: `unblock` and `send` come back; nothing is left of what was lost
+        self._outbox.flush(self._write)
 
     def _write(self, view: memoryview) -> int:
         count = len(view)
