@@ -16,6 +16,9 @@ ALLOWED: Final[dict[str, str]] = {
     "orchestrator/broker/road.py: removed: permit.sent()": (
         "the permit of a built-in tool is in nobody's hands once it has been asked"
     ),
+    "orchestrator/broker/deciding.py: removed: current and (constant := capability.constant) is not None": (
+        "a short cut: a verdict that is the same for all contexts returns it for each"
+    ),
     "orchestrator/broker/deciding.py: removed: current": (
         "a short cut: since the present policy there was none"
     ),

@@ -274,7 +274,9 @@ async def test_a_proxy_that_breaks_http_is_an_error(
         way = Target.parse(at(proxy, "http"))
         async with engine_kit(tls=certificates.trust, proxy=way) as kit:
             call = await kit.ask("https://origin.test/")
-    assert failed(call, ConnectStep.PROXY).proxy_status is None
+    error = failed(call, ConnectStep.PROXY)
+    assert error.proxy_status is None
+    assert ("the proxy broke HTTP" in str(error)) is says.startswith(b"nonsense")
 
 
 async def test_a_proxy_that_is_not_there_is_named() -> None:
