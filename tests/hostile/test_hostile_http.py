@@ -44,13 +44,13 @@ async def a_client(
         spec = HttpSpec(name="evil", url=server.url, kind=HttpKind.STREAMABLE)
         async with connect(spec, guard=UNGUARDED, limits=limits) as client:
             yield client, server
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await client.ping()
 
 
 async def failed(evil: Evil) -> tuple[McpError, RawServer]:
     async with a_client(evil) as (client, server):
-        with anyio.fail_after(5), pytest.raises(McpError) as raised:
+        with anyio.fail_after(30), pytest.raises(McpError) as raised:
             await client.call_tool("any", {})
     assert server.came("POST") == 4, "a call is sent once"
     return raised.value, server
@@ -159,9 +159,9 @@ async def test_a_reply_that_never_ends_ends_the_call_at_its_deadline(
             gone.set()
 
     async with a_client(evil) as (client, _):
-        with anyio.fail_after(5), pytest.raises(CallTimeoutError) as raised:
+        with anyio.fail_after(30), pytest.raises(CallTimeoutError) as raised:
             await client.call_tool("any", {})
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await gone.wait()
     assert raised.value.delivery is Delivery.MAYBE_SENT
 
@@ -221,7 +221,7 @@ async def test_a_call_is_never_sent_elsewhere(status: int) -> None:
 async def test_a_storm_of_401_costs_one_request_for_each_call() -> None:
     data = ok(b"", "text/plain", *['WWW-Authenticate: Bearer realm="x"'] * 100, status="401 No")
     async with a_client(sending(data)) as (client, server):
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             for _ in range(20):
                 with pytest.raises(AuthorizationRequiredError):
                     await client.call_tool("any", {})
@@ -235,7 +235,7 @@ async def test_an_answer_that_comes_before_the_request_was_written_is_an_answer(
             await stream.receive()
 
     async with a_client(evil, read_body=False, seconds=5) as (client, _):
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             result = await client.call_tool("any", {"x": "x" * 7_000_000})
     assert result.text == "early"
 
@@ -247,7 +247,7 @@ async def test_bytes_behind_an_answer_are_nobodys_answer() -> None:
         await stream.send(mine + ok(reply_to(next_id, tool_text("planted"))))
 
     async with a_client(evil) as (client, _):
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             texts = [(await client.call_tool("any", {})).text for _ in range(5)]
     assert texts == ["mine"] * 5
 
@@ -289,7 +289,7 @@ async def test_no_answer_reaches_another_caller_whatever_comes_in_whose_reply(ki
             except RemoteProtocolError:
                 got.append("nothing")
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 for _ in range(callers):
                     group.start_soon(call)
@@ -359,7 +359,7 @@ async def test_over_http_sse_every_caller_gets_its_own_answer_in_any_order() -> 
         async def call() -> None:
             got.append((await client.call_tool("any", {})).text)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 for _ in range(8):
                     group.start_soon(call)
@@ -373,9 +373,9 @@ async def test_over_http_sse_a_call_that_nobody_answers_ends_at_its_deadline() -
             await stream.event(data=": nothing")
 
     async with an_old_client(Silent()) as client:
-        with anyio.fail_after(5), pytest.raises(CallTimeoutError):
+        with anyio.fail_after(30), pytest.raises(CallTimeoutError):
             await client.call_tool("any", {})
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await client.ping()
 
 
@@ -422,7 +422,7 @@ async def test_over_http_sse_a_stream_that_is_sent_elsewhere_without_end_is_give
     limits = ClientLimits(initialize_seconds_max=30)
     async with serve_http(loop, path="/sse") as server:
         spec = HttpSpec(name="old", url=server.url, kind=HttpKind.SSE)
-        with anyio.fail_after(5), pytest.raises(RemoteProtocolError, match="without end"):
+        with anyio.fail_after(30), pytest.raises(RemoteProtocolError, match="without end"):
             async with connect(spec, guard=UNGUARDED, limits=limits):
                 pass
     assert len(server.calls) == 6

@@ -158,7 +158,7 @@ async def over_http_sse(cause: Cause, steps: int, folder: Path) -> AsyncGenerato
 async def _message(wire: AnyWire, reactor: SteppedReactor, flip: _Flip) -> Outcome:
     ticket = wire.send(2, "tools/call", guard=flip.permit)
     reactor.before_step = flip.before_step
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not (ticket.settled or ticket.ended.is_set() or wire.server.posts("tools/call")):
             await anyio.lowlevel.checkpoint()
     reactor.before_step = lambda: None

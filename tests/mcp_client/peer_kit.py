@@ -63,7 +63,7 @@ async def connected(
     limits: ClientLimits | None = None,
     guard: SendGuard = UNGUARDED,
 ) -> AsyncGenerator[Client]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=guard, handlers=handlers, limits=limits or ClientLimits()
         ) as client:

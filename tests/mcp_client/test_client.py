@@ -49,7 +49,7 @@ async def in_client(
 @pytest.mark.requirement("S-31")
 async def test_a_client_knows_what_the_handshake_told_and_calls_tools() -> None:
     server = echo_server()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             result = await client.call_tool("echo", {"text": "hello"})
             await client.ping()
@@ -83,7 +83,7 @@ async def test_an_error_in_the_block_comes_out_as_it_is_and_closes_the_connectio
 async def test_cancelling_the_owner_closes_the_connection_and_ends_its_calls() -> None:
     server = ScriptedServer()
     server.add_tool("wait")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
 
             async def owner() -> None:
@@ -124,7 +124,7 @@ async def test_a_server_of_an_unsupported_version_is_closed() -> None:
 async def test_tools_are_listed_and_called_at_every_version(version: str) -> None:
     server = ScriptedServer(version=version)
     server.add_tool("echo", lambda arguments: str(arguments["text"]))
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             listing = await client.list_tools()
             result = await client.call_tool("echo", {"text": version})
@@ -135,7 +135,7 @@ async def test_tools_are_listed_and_called_at_every_version(version: str) -> Non
 
 async def test_connections_that_share_a_host_do_not_share_anything_else() -> None:
     first, second = ScriptedServer("first"), ScriptedServer("second")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with (
             open_host() as host,
             connect(first, guard=UNGUARDED, host=host) as one,
@@ -150,7 +150,7 @@ async def test_connections_that_share_a_host_do_not_share_anything_else() -> Non
 
 async def test_the_end_of_the_connection_is_told_with_its_cause() -> None:
     server = echo_server()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             server.die(exit_status=3)
             error = await client.wait_lost()
@@ -165,7 +165,7 @@ async def test_the_end_of_the_connection_is_told_with_its_cause() -> None:
 async def test_a_tools_own_failure_is_a_result() -> None:
     server = ScriptedServer()
     server.add_tool("fail", lambda _: text_result("no", is_error=True))
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             result = await client.call_tool("fail", {})
 
@@ -173,7 +173,7 @@ async def test_a_tools_own_failure_is_a_result() -> None:
 
 
 async def test_an_unknown_tool_is_the_servers_error() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(echo_server(), guard=UNGUARDED) as client:
             with pytest.raises(PeerError) as caught:
                 await client.call_tool("nope", {})
@@ -185,7 +185,7 @@ async def test_an_unknown_tool_is_the_servers_error() -> None:
 async def test_a_result_that_is_none_fails_its_call_and_no_other() -> None:
     server = echo_server()
     server.add_tool("odd", lambda _: {"content": "text"})
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             with pytest.raises(RemoteProtocolError):
                 await client.call_tool("odd", {})
@@ -194,7 +194,7 @@ async def test_a_result_that_is_none_fails_its_call_and_no_other() -> None:
 
 async def test_a_call_goes_out_under_its_own_guard() -> None:
     own, connection = RecordingGuard(), RecordingGuard()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(echo_server(), guard=connection) as client:
             before = connection.spent
             await client.call_tool("echo", {"text": ""}, guard=own)
@@ -206,7 +206,7 @@ async def test_a_call_goes_out_under_its_own_guard() -> None:
 async def test_a_guards_refusal_reaches_the_caller_of_a_tool_as_it_is() -> None:
     server = echo_server()
     refusal = RefusalError()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             with pytest.raises(RefusalError) as caught:
                 await client.call_tool("echo", {"text": ""}, guard=RecordingGuard(refusal))
@@ -221,7 +221,7 @@ async def test_arguments_that_are_no_json_are_refused_and_nothing_is_sent(
     arguments: Mapping[str, object],
 ) -> None:
     server = echo_server()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             with pytest.raises(LocalProtocolError):
                 await client.call_tool("echo", arguments)
@@ -233,7 +233,7 @@ async def test_many_callers_get_their_own_answers_when_these_come_in_any_order()
     server = ScriptedServer()
     server.add_tool("wait")
     got: dict[int, str] = {}
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client, anyio.create_task_group() as group:
 
             async def call(number: int) -> None:
@@ -254,7 +254,7 @@ async def test_the_death_of_the_server_ends_the_calls_of_every_task() -> None:
     server = ScriptedServer()
     server.add_tool("wait")
     statuses: list[int | None] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client, anyio.create_task_group() as group:
 
             async def call() -> None:
@@ -273,7 +273,7 @@ async def test_the_death_of_the_server_ends_the_calls_of_every_task() -> None:
 async def test_a_call_that_gets_no_answer_ends_at_its_deadline_while_others_go_on() -> None:
     server = echo_server()
     server.add_tool("wait")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             with pytest.raises(CallTimeoutError):
                 await client.call_tool("wait", {}, seconds=0.02)
@@ -284,7 +284,7 @@ async def test_progress_reaches_the_caller_while_the_call_runs() -> None:
     server = ScriptedServer()
     server.add_tool("wait")
     seen: list[float] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client, anyio.create_task_group() as group:
 
             async def call() -> None:
@@ -309,7 +309,7 @@ async def test_the_tools_of_all_pages_are_listed_in_the_servers_order(
     server = ScriptedServer(page_size=page_size)
     for number in range(7):
         server.add_tool(f"tool{number}")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             listing = await client.list_tools()
 
@@ -323,7 +323,7 @@ async def serve_pages(
     server = ScriptedServer()
     server.hold("tools/list")
     failure: list[McpError] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with (
             connect(server, guard=UNGUARDED, limits=limits or ClientLimits()) as client,
             anyio.create_task_group() as group,
@@ -423,7 +423,7 @@ async def test_a_bad_tool_is_quarantined_with_a_reason_and_the_others_are_listed
     server.add_definition({"name": "bad", "inputSchema": {"type": "string"}})
     server.add_definition(None)
     server.add_tool("after")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             listing = await client.list_tools()
 
@@ -437,7 +437,7 @@ async def test_of_two_definitions_under_one_name_neither_wins() -> None:
     for description in ("one", "two", "one"):
         server.add_tool("twin", description=description)
     server.add_tool("other")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             listing = await client.list_tools()
 
@@ -449,7 +449,7 @@ async def test_a_tool_that_is_listed_twice_alike_is_listed_once() -> None:
     server = ScriptedServer()
     server.add_tool("twin")
     server.add_tool("twin")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             listing = await client.list_tools()
 
@@ -469,7 +469,7 @@ async def test_a_server_without_tools_is_not_asked_for_them() -> None:
 async def test_changes_are_told_to_who_goes_through_them_until_the_connection_ends() -> None:
     server = echo_server()
     turns: list[int] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with (
             connect(server, guard=UNGUARDED, on_list_changed=lambda _: turns.append(0)) as client,
             anyio.create_task_group() as group,

@@ -22,7 +22,7 @@ from mcp_client.testing import ModernServer, RecordingGuard, ScriptedRequest
 async def connected(
     server: ModernServer, *, dialect: Dialect | None = None
 ) -> AsyncGenerator[Client]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=UNGUARDED, dialect=dialect or Dialect(opening=Opening.MODERN)
         ) as client:
@@ -157,7 +157,7 @@ async def test_after_other_credentials_are_sent_private_answers_are_asked_for_ag
     server.ttl_ms, server.cache_scope = 60_000, scope
     dialect = Dialect(opening=Opening.MODERN)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, dialect=dialect, credentials=login) as client:
             await client.list_tools()
             login.generation = 2

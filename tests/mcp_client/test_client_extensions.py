@@ -55,7 +55,7 @@ async def connected(
     modern = isinstance(server, ModernServer)
     opening = Opening.MODERN if modern else Opening.LEGACY_FIRST
     dialect = Dialect(opening=opening, tasks=tasks, skills=skills, bounds=BOUNDS)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, dialect=dialect, handlers=handlers) as client:
             yield client
 

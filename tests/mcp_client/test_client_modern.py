@@ -73,7 +73,7 @@ async def connected(
     handlers: Handlers = NO_HANDLERS,
     dialect: Dialect | None = None,
 ) -> AsyncGenerator[Client]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server,
             guard=UNGUARDED,
@@ -490,7 +490,7 @@ async def test_an_old_server_that_ends_at_the_probe_is_started_again_and_not_pro
     server.on("server/discover", lambda _: server.die())
     dialect = Dialect(opening=Opening.MODERN_FIRST)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, dialect=dialect) as client:
             await client.list_tools()
 
@@ -504,7 +504,7 @@ async def test_a_server_that_ends_twice_is_gone() -> None:
     for method in ("server/discover", "initialize"):
         server.on(method, lambda _: server.die())
 
-    with anyio.fail_after(5), pytest.raises(ServerGoneError):
+    with anyio.fail_after(30), pytest.raises(ServerGoneError):
         async with connect(server, guard=UNGUARDED, dialect=Dialect(opening=Opening.MODERN_FIRST)):
             pass
 
@@ -515,7 +515,7 @@ async def test_a_modern_server_that_ends_at_the_question_is_not_started_again() 
     server = ModernServer()
     server.on("server/discover", lambda _: server.die())
 
-    with anyio.fail_after(5), pytest.raises(ServerGoneError):
+    with anyio.fail_after(30), pytest.raises(ServerGoneError):
         async with connect(server, guard=UNGUARDED, dialect=MODERN):
             pass
 

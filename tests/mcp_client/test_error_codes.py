@@ -62,7 +62,7 @@ async def test_no_refusal_of_ours_has_a_reserved_code(
 ) -> None:
     server = ScriptedServer()
     handlers = Handlers(sampling=refuse, elicitation_form=break_down)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, handlers=handlers):
             server.ask("q", method, params)
             await server.until(lambda: any(each.get("id") == "q" for each in server.received))
@@ -100,7 +100,7 @@ async def test_a_refusal_of_the_host_comes_out_as_what_it_is_and_as_no_servers_e
     server.add_tool("t", lambda _: "done")
     guard = RecordingGuard()
     guard.error = DeniedError("not now")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             with pytest.raises(DeniedError) as caught:
                 await client.call_tool("t", {}, guard=guard)
@@ -114,7 +114,7 @@ async def test_a_refusal_of_the_host_comes_out_as_what_it_is_and_as_no_servers_e
 async def test_a_code_without_an_agreed_meaning_is_any_error_of_the_servers(code: int) -> None:
     server = ScriptedServer()
     server.on("tools/call", lambda request: request.refuse(code, "timed out: denied by policy"))
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             with pytest.raises(PeerError) as caught:
                 await client.call_tool("t", {})

@@ -252,7 +252,7 @@ async def test_regular_expressions_of_a_server_run_nowhere() -> None:
         return ElicitationAnswer(ElicitationAction.ACCEPT, {"a": VICTIM})
 
     before = time.process_time()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=UNGUARDED, handlers=Handlers(elicitation_form=fill_in)
         ) as client:
@@ -270,7 +270,7 @@ async def test_while_one_call_hangs_every_other_request_goes_through() -> None:
     server = ScriptedServer()
     server.add_tool("hangs")
     server.add_tool("works", lambda _: text_result("fine"))
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with (
             connect(server, guard=UNGUARDED) as client,
             anyio.create_task_group() as group,
@@ -292,7 +292,7 @@ async def test_while_one_call_hangs_every_other_request_goes_through() -> None:
 async def test_nothing_crosses_the_wire_that_nobody_asked_for() -> None:
     server = ScriptedServer()
     server.add_tool("works", lambda _: text_result("fine"))
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             await client.call_tool("works", {})
             await anyio.wait_all_tasks_blocked()

@@ -45,7 +45,7 @@ async def test_whoever_is_asked_hears_the_hosts_label_and_not_the_servers_own_na
         return DECLINE
 
     server = impostor()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=UNGUARDED, handlers=Handlers(elicitation_form=decline)
         ) as client:
@@ -58,7 +58,7 @@ async def test_whoever_is_asked_hears_the_hosts_label_and_not_the_servers_own_na
 @pytest.mark.requirement("L-8", "F-7")
 async def test_an_error_names_the_host_s_label() -> None:
     server = impostor()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             with pytest.raises(PeerError) as caught:
                 await client.call_tool("none", {})
@@ -77,7 +77,7 @@ async def test_a_server_is_used_alike_whatever_it_calls_itself(name: str) -> Non
         "serverInfo": {"name": name, "version": name},
     }
     server.add_tool("t", lambda _: "done")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             listing = await client.list_tools()
             result = await client.call_tool("t", {})
@@ -95,7 +95,7 @@ async def test_names_that_differ_by_case_alone_are_two_tools_and_are_called_as_t
         request.answer(str(request.params["name"]))
 
     server.on("tools/call", say_name)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             listing = await client.list_tools()
             called = [(await client.call_tool(tool.name, {})).text for tool in listing.tools]
@@ -108,7 +108,7 @@ async def test_the_same_tool_of_two_servers_goes_to_the_one_that_was_meant() -> 
     one, other = ScriptedServer("one"), ScriptedServer("other")
     for server in (one, other):
         server.add_tool("read", lambda _: "done")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with (
             connect(one, guard=UNGUARDED) as client,
             connect(other, guard=UNGUARDED),

@@ -80,7 +80,7 @@ async def listed(
     """List from a server that answers with pages of its own making."""
     server = ScriptedServer(capabilities=OFFERS_ALL)
     server.on(kind.method, answer)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, limits=limits or ClientLimits()) as client:
             return await kind.list(client)
 
@@ -270,7 +270,7 @@ async def test_an_error_on_the_first_page_is_not_asked_for_again(kind: Kind) -> 
 @of_every_kind
 async def test_what_a_server_has_not_declared_is_not_asked_for(kind: Kind) -> None:
     server = ScriptedServer(capabilities={})
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             assert await kind.list(client) == ([], ())
 
@@ -281,7 +281,7 @@ async def test_what_a_server_has_not_declared_is_not_asked_for(kind: Kind) -> No
 @pytest.mark.parametrize("what", ["read", "subscribe", "prompt", "complete", "log"])
 async def test_using_what_a_server_has_not_declared_is_refused_here(what: str) -> None:
     server = ScriptedServer(capabilities={})
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             uses: dict[str, Callable[[], Any]] = {
                 "read": lambda: client.read_resource("a:b"),

@@ -53,7 +53,7 @@ def offering(**members: object) -> ScriptedServer:
 
 @asynccontextmanager
 async def connected(server: ScriptedServer, **options: Any) -> AsyncGenerator[Client]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, **options) as client:
             yield client
 
@@ -157,7 +157,7 @@ async def test_whoever_waits_for_news_is_let_go_when_the_connection_ends(
 
 
 async def test_every_connection_of_a_host_has_a_number_of_its_own() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with open_host() as host:
             epochs: list[int] = []
             for _ in range(3):

@@ -64,7 +64,7 @@ def answering(*results: Mapping[str, object]) -> ModernServer:
 async def connected(server: ModernServer, *, roots: bool = True) -> AsyncGenerator[Client]:
     handlers = Handlers(roots=(Root("file:///a"),) if roots else None)
     dialect = Dialect(opening=Opening.MODERN, tasks=True)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, handlers=handlers, dialect=dialect) as client:
             yield client
 

@@ -129,7 +129,7 @@ async def test_nothing_but_a_ping_is_answered_before_the_handshake_is_over() -> 
                 pass
 
         group.start_soon(owner)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await server.until_received("initialize")
             server.ask("q", "roots/list")
             assert (await answer_to(server, "q"))["error"]["code"] == -32601

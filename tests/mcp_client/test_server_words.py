@@ -29,7 +29,7 @@ ALL: dict[str, object] = {"tools": {}, "resources": {}, "prompts": {}}
 
 @asynccontextmanager
 async def connected(server: ScriptedServer, **options: Any) -> AsyncGenerator[Client]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, **options) as client:
             yield client
 
@@ -108,7 +108,7 @@ async def test_no_address_that_a_server_names_is_ever_visited() -> None:
 
 async def test_the_canary_would_tell_a_visit() -> None:
     canary = Canary()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with canary.listening():
             port = int(canary.url.rpartition(":")[2].partition("/")[0])
             stream = await anyio.connect_tcp("127.0.0.1", port)

@@ -72,7 +72,7 @@ async def test_params_with_a_meta_of_their_own_leave_without_a_trace() -> None:
 
 async def test_a_request_without_a_handshake_says_it_beside_what_it_says_anyway() -> None:
     server = ModernServer()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             client.session.traceparent = lambda: SAID
             await client.list_tools()
@@ -127,7 +127,7 @@ async def until(true: Callable[[], object]) -> None:
 async def questions(handlers: Handlers, method: str, params: Mapping[str, object]) -> list[object]:
     """Have a server ask once, and return what the observer was told."""
     server, observer = ScriptedServer(), EventRecorder()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=UNGUARDED, handlers=handlers, observer=observer, limits=LIMITS
         ):
@@ -182,7 +182,7 @@ async def test_a_handler_that_fails_ends_its_question_with_the_code_that_the_ser
 
 async def test_a_question_that_is_taken_back_has_ended() -> None:
     server, observer, waiting = ScriptedServer(), EventRecorder(), Waiting()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=UNGUARDED, handlers=Handlers(sampling=waiting), observer=observer
         ):
@@ -196,7 +196,7 @@ async def test_a_question_that_is_taken_back_has_ended() -> None:
 
 async def test_questions_end_with_the_connection() -> None:
     server, observer, waiting = ScriptedServer(), EventRecorder(), Waiting()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=UNGUARDED, handlers=Handlers(sampling=waiting), observer=observer
         ):
@@ -209,7 +209,7 @@ async def test_questions_end_with_the_connection() -> None:
 async def test_one_question_about_roots_past_the_rate_is_answered_and_not_told() -> None:
     limits = ClientLimits(handled_requests_max=2)
     server, observer = ScriptedServer(), EventRecorder()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=UNGUARDED, handlers=Handlers(roots=()), observer=observer, limits=limits
         ):

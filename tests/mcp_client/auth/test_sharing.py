@@ -430,6 +430,6 @@ async def test_a_store_that_is_not_safe_any_more_is_said_by_the_next_renewal(tmp
             store_file.touch()
             await source.ready()
 
-            with anyio.fail_after(5), pytest.raises(AuthorizationFailedError) as caught:
+            with anyio.fail_after(30), pytest.raises(AuthorizationFailedError) as caught:
                 await source.renewed(turned_away(), source.generation)
     assert caught.value.fault is AuthFault.STORE

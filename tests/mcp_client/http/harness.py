@@ -93,7 +93,7 @@ class Ticket:
 
     async def error(self) -> Exception:
         """Wait for the error that it ended with."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not self.errors:
                 self.ended = anyio.Event()
                 await self.ended.wait()
@@ -125,7 +125,7 @@ class Sink:
         self._arrived.set()
 
     async def until(self, true: Callable[[], object]) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not true():
                 self._arrived = anyio.Event()
                 await self._arrived.wait()
@@ -174,7 +174,7 @@ class WireTo(Generic[HttpTransport]):
         await self.sink.frame(0)
         self.transport.negotiated(version)
         notice = self.send(None, "notifications/initialized")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await notice.ended.wait()
 
     async def answer_to(self, request_id: int) -> Mapping[str, object]:

@@ -60,7 +60,7 @@ async def test_after_a_401_a_call_is_sent_once_more_with_what_was_refreshed() ->
     script, login = Locked("Bearer token-2"), Login()
     async with serve_http(script) as server:
         spec = HttpSpec(name="srv", url=server.url, late_headers=login)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with connect(spec, guard=UNGUARDED, credentials=login) as client:
                 result = await client.call_tool("add", {})
 
@@ -73,7 +73,7 @@ async def test_a_second_401_is_an_error_and_not_a_loop() -> None:
     script, login = Locked("Bearer none"), Login()
     async with serve_http(script) as server:
         spec = HttpSpec(name="srv", url=server.url, late_headers=login)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with connect(spec, guard=UNGUARDED, credentials=login) as client:
                 with pytest.raises(AuthorizationRequiredError):
                     await client.call_tool("add", {})
@@ -86,7 +86,7 @@ async def test_under_leave_for_one_frame_it_is_not_sent_again_by_itself() -> Non
     script, login = Locked("Bearer token-2"), Login()
     async with serve_http(script) as server:
         spec = HttpSpec(name="srv", url=server.url, late_headers=login)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with connect(spec, guard=UNGUARDED, credentials=login) as client:
                 with pytest.raises(AuthorizationRequiredError):
                     await client.call_tool("add", {}, guard=Guard())

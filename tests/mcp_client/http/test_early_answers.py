@@ -77,7 +77,7 @@ async def test_a_request_that_is_answered_before_it_was_read_counts_as_leaving_n
             transport = streamable(f"http://127.0.0.1:{server.port}/mcp", reactor)
             await transport.open(sink)
             transport.send(FRAME, Guard(), told)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await ticket_over.wait()
             assert told.bytes_sent < len(FRAME)
             await transport.close()
@@ -115,7 +115,7 @@ async def test_a_post_that_is_accepted_before_it_was_read_counts_as_leaving_no_l
             )
             await transport.open(sink)
             transport.send(FRAME, Guard(), told)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await over.wait()
             assert told.bytes_sent < len(FRAME)
             await transport.close()

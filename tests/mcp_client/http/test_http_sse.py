@@ -218,7 +218,7 @@ async def test_a_notification_is_written_once_the_server_has_taken_it() -> None:
         wire.send(1, "initialize")
         await wire.sink.frame(0)
         notice = wire.send(None, "notifications/initialized")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await notice.ended.wait()
 
     assert notice.end == "written"
@@ -236,7 +236,7 @@ async def test_a_close_ends_what_waits_and_what_is_in_flight() -> None:
     server.silent = True
     async with sse_wired(server) as wire:
         asked = wire.send(1, "initialize")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await wire.server.until(lambda: wire.server.of("POST"))
 
     assert isinstance(wire.sink.lost[0], McpError)

@@ -84,7 +84,7 @@ async def connected(server: HttpServer, opening: Opening) -> AsyncGenerator[Clie
 @pytest.mark.requirement("N-1")
 @pytest.mark.requirement("N-10")
 async def test_nothing_but_posts_and_no_session() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with serve_http(modern) as server, connected(server, Opening.MODERN) as client:
             await client.list_tools()
 
@@ -96,7 +96,7 @@ async def test_nothing_but_posts_and_no_session() -> None:
 @pytest.mark.requirement("N-3")
 @pytest.mark.requirement("N-4")
 async def test_headers_say_what_the_body_says() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with serve_http(modern) as server, connected(server, Opening.MODERN) as client:
             await client.list_tools()
             await client.call_tool("wählen", {"region": " eu"})
@@ -111,7 +111,7 @@ async def test_headers_say_what_the_body_says() -> None:
 @pytest.mark.requirement("F-40")
 @pytest.mark.requirement("N-8")
 async def test_notices_come_in_the_stream_that_asked_for_them() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with serve_http(modern) as server, connected(server, Opening.MODERN) as client:
             await client.wait_tools_changed()
 
@@ -130,7 +130,7 @@ async def test_a_call_that_is_given_up_ends_its_stream_and_no_notice_is_sent() -
         await reply.until_gone()
         gone.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with serve_http(hang) as server, connected(server, Opening.MODERN) as client:
             async with anyio.create_task_group() as group:
                 arguments: dict[str, object] = {}
@@ -151,7 +151,7 @@ async def test_a_call_whose_stream_breaks_is_lost_and_not_sent_again() -> None:
         await reply.start_events()
         await reply.cut()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with serve_http(cut) as server, connected(server, Opening.MODERN) as client:
             with pytest.raises(RemoteProtocolError):
                 await client.call_tool("t", {})
@@ -177,7 +177,7 @@ async def test_an_old_server_is_found_by_a_body_that_is_no_modern_error(status: 
         else:
             await reply.send(202 if call.method == "POST" else 405)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with serve_http(old) as server, connected(server, Opening.MODERN_FIRST) as client:
             await client.list_tools()
 
@@ -190,7 +190,7 @@ async def test_a_modern_error_in_the_body_never_leads_back_to_initialize() -> No
         data = {"supported": ["2099-01-01"], "requested": "2026-07-28"}
         await reply.json(refusal(call, -32022, data), status=400)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with serve_http(foreign) as server:
             with pytest.raises(McpError):
                 async with connected(server, Opening.MODERN_FIRST):
@@ -205,7 +205,7 @@ async def test_what_says_nothing_of_the_era_leads_to_no_other_question(status: i
     async def failing(call: HttpCall, reply: HttpReply) -> None:
         await reply.send(status)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with serve_http(failing) as server:
             with pytest.raises((HttpStatusError, AuthorizationRequiredError, ServerGoneError)):
                 async with connected(server, Opening.MODERN_FIRST):
@@ -222,7 +222,7 @@ async def test_a_server_that_wants_the_headers_of_this_version_is_asked_with_the
         else:
             await modern(call, reply)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with (
             serve_http(strict) as server,
             connected(server, Opening.LEGACY_FIRST) as client,

@@ -57,7 +57,7 @@ async def test_the_answer_to_a_new_initialize_is_not_taken_from_another_stream(
     async with client_of(script) as (_server, client):
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "add", NOTHING)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await open_.wait()
             script.forgotten.add("session-1")
 
@@ -69,7 +69,7 @@ async def test_the_answer_to_a_new_initialize_is_not_taken_from_another_stream(
                 await go.wait()
                 await script(call, reply)
 
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 group.start_soon(client.list_tools)
                 await told.wait()
                 while Violation.FOREIGN_STREAM not in client.session.violations:
@@ -106,10 +106,10 @@ async def test_a_new_initialize_that_is_given_up_closes_its_stream_and_ends_noth
         else:
             async with anyio.create_task_group() as group:
                 group.start_soon(client.list_tools)
-                with anyio.fail_after(5):
+                with anyio.fail_after(30):
                     await came.wait()
                 group.cancel_scope.cancel()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await gone.wait()
             await client.list_tools()
         assert client.session.lost is None
@@ -135,7 +135,7 @@ async def test_a_late_answer_to_a_given_up_initialize_is_counted_and_dropped(mem
     async with client_of(script, ClientLimits(initialize_seconds_max=0.1)) as (_server, client):
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "add", NOTHING)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await open_.wait()
             script.forgotten.add("session-1")
 
@@ -149,7 +149,7 @@ async def test_a_late_answer_to_a_given_up_initialize_is_counted_and_dropped(mem
                 await client.list_tools()
             before = sum(client.session.violations.values())
             await streams[-1].event(answer(ids[0], member))
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 while sum(client.session.violations.values()) == before:
                     await anyio.lowlevel.checkpoint()
                 await client.list_tools()

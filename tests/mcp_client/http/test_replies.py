@@ -87,11 +87,11 @@ async def test_a_notification_is_written_once_the_server_has_taken_it(status: in
     async with wired(script) as wire:
         await wire.initialize()
         notice = wire.send(None, "notifications/cancelled")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await wire.server.until(lambda: wire.server.posts("notifications/cancelled"))
         ends = [notice.end]
         held.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await notice.ended.wait()
 
     assert [*ends, notice.end] == ["", "written"]
@@ -366,7 +366,7 @@ async def test_the_session_id_goes_on_everything_after_and_is_shown_nowhere() ->
         await wire.initialize()
         wire.send(2, "tools/list")
         await wire.answer_to(2)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await wire.server.until(lambda: wire.server.of("GET"))
         shown = repr(wire.transport) + repr(wire.transport.state)
 
@@ -387,7 +387,7 @@ async def test_the_version_is_named_after_the_handshake_where_it_has_to_be(
 ) -> None:
     async with wired(Script()) as wire:
         await wire.initialize(version)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await wire.server.until(lambda: wire.server.of("GET"))
 
     versions: list[tuple[str, str | None]] = [

@@ -62,7 +62,7 @@ async def test_what_an_old_session_hears_late_does_not_end_the_new_one() -> None
     async with wired(script) as wire:
         await wire.initialize()
         late = wire.send(2, "tools/call")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await came.wait()
         wire.send(3, "initialize")
         await wire.answer_to(3)
@@ -106,7 +106,7 @@ async def test_a_server_that_does_not_answer_the_delete_is_not_waited_for_long()
     async def _(call: HttpCall, reply: HttpReply) -> None:
         await reply.until_gone()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with wired(script) as wire:
             await wire.initialize()
 
@@ -137,7 +137,7 @@ async def test_a_close_ends_what_is_in_flight() -> None:
     async with wired(script) as wire:
         await wire.initialize()
         tickets += [wire.send(number, "tools/call") for number in range(2, 12)]
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await wire.server.until(lambda: len(wire.server.posts("tools/call")) == 10)
 
     assert ({ticket.end for ticket in tickets}, len(wire.sink.lost)) == ({"lost"}, 1)

@@ -68,7 +68,7 @@ async def client_of(
 ) -> AsyncGenerator[tuple[HttpServer, Client]]:
     async with serve_http(script) as server:
         spec = HttpSpec(name="srv", url=server.url)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with connect(spec, guard=guard) as client:
                 yield server, client
 
@@ -157,7 +157,7 @@ async def test_without_a_handshake_one_stream_asks_for_all_of_it() -> None:
     server = ModernServer(capabilities=CAPABILITIES)
     standing = Standing(frozenset({"a:1", "a:2"}), LogLevel.ERROR)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(
             server, guard=UNGUARDED, dialect=Dialect(opening=Opening.MODERN)
         ) as client:
@@ -170,7 +170,7 @@ async def test_without_a_handshake_one_stream_asks_for_all_of_it() -> None:
 async def test_a_server_that_no_longer_offers_any_of_it_is_asked_for_none() -> None:
     server = ScriptedServer(capabilities={"tools": {}})
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED) as client:
             granted = await client.restore(Standing(frozenset({"a:1"}), LogLevel.ERROR))
 

@@ -123,7 +123,7 @@ async def test_a_response_cut_at_any_byte_is_the_answer_or_an_unknown_outcome() 
             at = length
             frames = len(wire.sink.frames)
             ticket = wire.send(2, "tools/call")
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 while not ticket.settled:
                     await anyio.lowlevel.checkpoint()
             ends.append((len(wire.sink.frames) > frames, ticket.delivery))
@@ -139,7 +139,7 @@ async def test_the_time_that_a_server_names_is_waited_out_before_the_stream_is_a
     waits: list[float] = []
     async with wired(script) as wire:
         await wire.initialize()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await wire.server.until(lambda: wire.server.of("GET"))
         plain = wire.reactor.at
 
@@ -310,7 +310,7 @@ async def test_answers_are_told_with_the_stream_in_which_they_came() -> None:
         await wire.initialize()
         wire.send(2, "tools/call")
         await wire.answer_to(2)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await wire.sink.until(lambda: len(wire.sink.frames) == 4)
         within = {stream for _, stream in wire.sink.frames[1:]}
 
@@ -364,7 +364,7 @@ async def test_a_stream_that_stays_open_after_its_answer_is_closed_soon() -> Non
         await wire.initialize()
         wire.send(2, "tools/call")
         await wire.answer_to(2)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await gone.wait()
 
 
@@ -386,7 +386,7 @@ async def test_giving_up_closes_the_stream_which_tells_a_server_only_since_2026(
     async with wired(script) as wire:
         await wire.initialize(version)
         ticket = wire.send(2, "tools/call")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await came.wait()
             told = wire.transport.abandon(ticket)
             await gone.wait()

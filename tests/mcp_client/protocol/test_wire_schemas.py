@@ -121,7 +121,7 @@ async def use(client: Client) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_message_that_we_send_is_as_the_schema_has_it(version: str) -> None:
     server = everything(version)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, handlers=HANDLERS) as client:
             await use(client)
 
@@ -169,7 +169,7 @@ async def test_every_answer_that_we_send_is_as_the_schema_has_it(
     version: str, method: str, params: dict[str, object], definition: str, since: str
 ) -> None:
     server = everything(version)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with connect(server, guard=UNGUARDED, handlers=HANDLERS):
             server.ask("q", method, params)
             await server.until(lambda: [each for each in server.received if "method" not in each])

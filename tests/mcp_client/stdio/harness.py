@@ -108,7 +108,7 @@ class Sink:
 
     async def frame(self, number: int) -> bytes:
         """Wait for the frame with this number, counted from 0."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while len(self.frames) <= number:
                 self._arrived = anyio.Event()
                 await self._arrived.wait()
@@ -116,7 +116,7 @@ class Sink:
 
     async def error(self) -> Exception:
         """Wait for the end of the connection and return its cause."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await self.over.wait()
         return self.lost[0]
 

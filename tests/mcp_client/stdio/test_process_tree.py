@@ -51,7 +51,7 @@ async def test_after_close_no_descendant_is_alive_however_it_was_started(way: st
     async with opened(*TREE, way, "stay") as connection:
         tree = await pids(connection, 2)
         assert all(is_alive(pid) for pid in tree)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await connection.transport.close()
         assert [pid for pid in tree if is_alive(pid)] == []
 
@@ -60,7 +60,7 @@ async def test_after_close_no_descendant_is_alive_however_it_was_started(way: st
 async def test_after_close_a_server_that_listens_to_nothing_is_dead() -> None:
     async with opened(*TREE, *WAYS, "deaf") as connection:
         tree = await pids(connection, 1 + len(WAYS))
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await connection.transport.close()
         assert [pid for pid in tree if is_alive(pid)] == []
 
@@ -69,7 +69,7 @@ async def test_after_close_the_children_of_a_wrapper_are_dead() -> None:
     wrapper = "sleep 600 & echo $!; (setsid sleep 600 & echo $!); echo $$; wait"
     async with opened("sh", "-c", wrapper) as connection:
         tree = await pids(connection, 3)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await connection.transport.close()
         assert [pid for pid in tree if is_alive(pid)] == []
 
@@ -273,5 +273,5 @@ async def test_a_supervisor_that_does_not_stay_alive_is_an_error_and_not_a_loop(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     async with connected(*TREE, "stay") as connection:
-        with anyio.fail_after(5), pytest.raises(StartError):
+        with anyio.fail_after(30), pytest.raises(StartError):
             await connection.transport.open(connection.sink)

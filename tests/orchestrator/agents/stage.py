@@ -206,7 +206,7 @@ class Stage:
         bounds: AgentLimits | None = None,
         prices: Mapping[str, Price] | None = None,
     ) -> AgentResult:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             return await run_agent(
                 model,
                 self.view,

@@ -144,7 +144,7 @@ async def test_a_request_that_is_cancelled_ends_and_leaves_no_connection(
     stage: Stage, connect: Connect
 ) -> None:
     hold = threading.Event()
-    with OpenAiLike(stream({"content": "x"}, hold=hold)) as server, anyio.fail_after(5):
+    with OpenAiLike(stream({"content": "x"}, hold=hold)) as server, anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(stage.run, connect(server))
             await anyio.to_thread.run_sync(server.arrived.wait, 5)

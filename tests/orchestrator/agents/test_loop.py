@@ -174,7 +174,7 @@ async def test_no_more_calls_at_the_same_time_than_the_bound(stage: Stage, bound
 
 async def test_our_own_mistake_in_one_call_leaves_without_a_group_around_it(stage: Stage) -> None:
     async def broken(call: Call) -> UntrustedContent:
-        if call is WRITE:
+        if call == WRITE:
             raise ZeroDivisionError
         await anyio.sleep_forever()
         raise AssertionError

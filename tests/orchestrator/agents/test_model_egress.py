@@ -36,7 +36,7 @@ class Leave:
 
 
 async def asked(url: str, leave: Callable[[], None], *, times: int = 1) -> httpx2.Response:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with open_model_wire(leave) as wire, httpx2.AsyncClient(transport=wire) as client:
             for _ in range(times - 1):
                 await client.post(f"{url}/chat/completions", json={"messages": []})

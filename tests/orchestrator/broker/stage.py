@@ -243,7 +243,7 @@ async def staged(
         always=always,
         telemetry=telemetry,
     )
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with stage.session.running():
             if admit:
                 admit_all(stage.session)

@@ -73,7 +73,7 @@ async def wired() -> AsyncGenerator[Wired]:
         builtins={},
     )
     servers = scripted("files"), scripted("files")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with (
             connect(servers[0], guard=UNGUARDED) as first,
             connect(servers[1], guard=UNGUARDED) as second,

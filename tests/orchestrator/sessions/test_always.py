@@ -181,7 +181,7 @@ async def test_always_is_kept_only_as_it_was_shown(paths: StatePaths, tmp_path: 
     async def call() -> None:
         answers.append(await desk.approve(asked()))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
             while not desk.open:

@@ -30,7 +30,7 @@ def project_entry(project: Path) -> ServerEntry:
 async def started(entry: ServerEntry) -> tuple[ServerState, str, ScriptedServer]:
     server = scripted(SERVER)
     stage = prepared(servers=[server], entries=[entry])
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with stage.session.running():
             connection = stage.session.servers[SERVER]
             code = "" if connection.error is None else connection.error.code

@@ -81,7 +81,7 @@ async def orders(session: ParentSession) -> str:
 
 async def pending(project: Path, **more: Any) -> PendingApprovalError:
     """Open a session that must not open; return what is missing."""
-    with anyio.fail_after(5), pytest.raises(PendingApprovalError) as caught:
+    with anyio.fail_after(30), pytest.raises(PendingApprovalError) as caught:
         async with ParentSession.open(servers=project / ".mcp.json", **more):
             pass
     return caught.value
@@ -117,7 +117,7 @@ async def test_a_policy_file_that_keeps_argument_values_opens_no_session_and_a_s
 async def test_approvals_of_one_error_lead_to_the_next_and_then_in(home: Path, project: Path):
     files = await pending(project, policy=project / "p.policy")
     tools = await pending(project, policy=project / "p.policy", approve=files.approvals)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with ParentSession.open(
             servers=project / ".mcp.json",
             policy=project / "p.policy",
@@ -130,7 +130,7 @@ async def test_approvals_of_one_error_lead_to_the_next_and_then_in(home: Path, p
 
 
 async def test_a_yes_is_kept_for_the_next_session(home: Path, project: Path):
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with ParentSession.open(
             servers=project / ".mcp.json", policy=project / "p.policy", confirm=yes
         ):
@@ -219,7 +219,7 @@ async def test_a_misspelt_tool_in_a_policy_is_found_before_anything_is_granted(
     home: Path, project: Path
 ):
     wrong = rules('policy p v1 { permit "look" call on shop/list_ordres }')
-    with anyio.fail_after(5), pytest.raises(ConfigError) as caught:
+    with anyio.fail_after(30), pytest.raises(ConfigError) as caught:
         async with ParentSession.open(servers=project / ".mcp.json", policy=wrong, confirm=yes):
             pass
 
@@ -246,7 +246,7 @@ async def test_only_the_servers_that_are_wanted_are_started(home: Path, project:
         shop={"args": [str(SERVER), "orders.json", "r"]},
         broken={"args": ["-c", "raise SystemExit(3)"]},
     )
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with ParentSession.open(
             servers=project / ".mcp.json", only=["shop"], confirm=yes
         ) as session:
@@ -256,7 +256,7 @@ async def test_only_the_servers_that_are_wanted_are_started(home: Path, project:
 async def test_a_server_that_cannot_be_connected_is_an_error(home: Path, project: Path):
     words = "import sys; print('a\\n\\nb\\nc\\nd', file=sys.stderr); raise SystemExit(3)"
     write_servers(project, broken={"args": ["-c", words]})
-    with anyio.fail_after(5), pytest.raises(ServerFailedError) as caught:
+    with anyio.fail_after(30), pytest.raises(ServerFailedError) as caught:
         async with ParentSession.open(servers=project / ".mcp.json", confirm=yes):
             pass
 

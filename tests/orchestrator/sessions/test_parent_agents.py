@@ -320,7 +320,7 @@ async def test_the_end_of_a_cancelled_agent_is_told_to_listeners_and_the_record(
 async def test_agents_at_work_when_the_block_ends_are_told_that_the_session_closed() -> None:
     stage = prepared()
     works: list[Work] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             async with stage.session.running():
                 admit_all(stage.session)

@@ -194,7 +194,7 @@ async def test_the_end_of_an_old_incarnation_leaves_its_successor_alone() -> Non
 
 
 async def test_a_session_that_closes_right_after_a_reload_ends_all_it_started() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with staged() as stage:
             stage.session.reload([changed()])
             stage.session.reload([entry("files")])

@@ -339,7 +339,7 @@ async def test_nothing_that_it_started_outlives_it(project: Path) -> None:
     async with boxed(project, {}) as client:
         await tried(client, "child", word)
         if client is not None:  # for a moment what was just started has no command line
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await until(lambda: running(word))
         alive = running(word)
 

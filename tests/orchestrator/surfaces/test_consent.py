@@ -81,7 +81,7 @@ async def answered(terminal: Terminal, typed: str, question: ApprovalRequest | N
     async def ask() -> None:
         answers.append(await asking.approve(question or request()))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
             await shown(terminal, PROMPT)
@@ -142,7 +142,7 @@ async def test_an_interrupt_is_a_no_and_reaches_nobody_else(terminal: Terminal):
         answers.append(await approver(terminal).approve(request()))
 
     before = signal.getsignal(signal.SIGINT)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
             await shown(terminal, PROMPT)
@@ -153,7 +153,7 @@ async def test_an_interrupt_is_a_no_and_reaches_nobody_else(terminal: Terminal):
 
 
 async def test_a_question_can_be_given_up_while_it_stands(terminal: Terminal):
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(approver(terminal).approve, request())
             await shown(terminal, PROMPT)
@@ -176,7 +176,7 @@ async def test_a_question_that_was_given_up_takes_no_later_answer(terminal: Term
     async def ask() -> None:
         answers.append(await asking.approve(request()))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await withdrawn(terminal, asking)
         hands.time += 60.0
         async with anyio.create_task_group() as group:
@@ -189,7 +189,7 @@ async def test_a_question_that_was_given_up_takes_no_later_answer(terminal: Term
 
 
 async def test_a_question_that_was_given_up_says_so(terminal: Terminal):
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await withdrawn(terminal, approver(terminal))
 
         assert await shown(terminal, "this question is withdrawn")
@@ -207,7 +207,7 @@ async def test_a_yes_to_a_question_that_was_given_up_is_none_to_the_next(
     async def ask() -> None:
         answers.append(await asking.approve(request(tool="dangerous")))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await withdrawn(terminal, asking)
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
@@ -232,7 +232,7 @@ async def test_one_question_stands_at_a_time(terminal: Terminal):
     async def ask(agent: str) -> None:
         answers.append(await asking.approve(request(agent=agent)))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(ask, "one")
             group.start_soon(ask, "two")
@@ -255,7 +255,7 @@ async def test_nothing_else_is_drawn_while_a_question_stands(terminal: Terminal)
         marks.append("resumed")
 
     asking = TerminalApprover(answers=terminal.reads, questions=terminal.writes, pause=pause)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(asking.approve, request())
             await shown(terminal, PROMPT)
@@ -280,7 +280,7 @@ async def test_items_are_shown_whole_before_they_are_approved(terminal: Terminal
     async def ask() -> None:
         answers.append(await approver(terminal).confirm_items([item]))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
             text = await shown(terminal, PROMPT)
@@ -292,7 +292,7 @@ async def test_items_are_shown_whole_before_they_are_approved(terminal: Terminal
 
 
 async def test_a_terminal_that_went_away_is_a_no():
-    with open_terminal() as opened, anyio.fail_after(5):
+    with open_terminal() as opened, anyio.fail_after(30):
         answers: list[bool] = []
         asking = approver(opened)
 
@@ -315,7 +315,7 @@ async def test_without_a_terminal_nobody_is_asked(terminal: Terminal, which: str
         questions=nowhere if which == "questions" else terminal.writes,
     )
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         assert asking.interactive is False
         assert await asking.approve(request()) is False
 
@@ -402,7 +402,7 @@ async def test_what_is_too_long_for_a_terminal_stands_whole_in_a_file(
     )
 
     text = ""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(asking.confirm_items, [item, last])
             text = (await shown(terminal, PROMPT)).replace("\r\n", "\n")

@@ -53,7 +53,7 @@ async def visited(made: LoopbackStep, *visits: Callable[[str], Awaitable[object]
     async def wait() -> None:
         found.append(await made.visit(URL))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
@@ -138,7 +138,7 @@ async def test_one_consent_is_heard_once_and_then_nobody_listens() -> None:
     back = made.redirect_uri
     await visited(made, come_back)
 
-    with pytest.raises(OSError, match=r".+"), anyio.fail_after(5):
+    with pytest.raises(OSError, match=r".+"), anyio.fail_after(30):
         await come_back(back)
 
 
@@ -187,7 +187,7 @@ async def test_the_opener_gets_the_address_as_one_argument_and_no_shell_sees_it(
 
     opener("https://as.example/?a=$(touch x);b=`id`&c='d'")
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not seen.exists():  # another process writes it
             await anyio.lowlevel.checkpoint()
     assert seen.read_text().splitlines() == ["1", "https://as.example/?a=$(touch x);b=`id`&c='d'"]

@@ -135,7 +135,7 @@ async def test_a_session_that_has_ended_is_said_to_have(tmp_path: Path):
         await ready.wait()
         async with screen(lives[0]) as (app, pilot):
             over.set()
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await until(pilot, lambda: "THE SESSION HAS ENDED" in shown(app))
 
 

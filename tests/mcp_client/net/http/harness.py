@@ -111,13 +111,13 @@ class Call:
 
     async def finish(self) -> Call:
         """Wait for the last word."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await self.over.wait()
         return self
 
     async def until(self, event: str) -> None:
         """Wait for an event."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while event not in self.events:
                 await self.told.wait()
 

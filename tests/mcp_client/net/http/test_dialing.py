@@ -323,7 +323,7 @@ async def test_no_byte_of_a_handshake_or_a_tunnel_leaves_without_leave(
         async with engine_kit(tls=certificates.trust, proxy=way) as kit:
             guard = Second()
             call = kit.call(url, guard=guard)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 while not (call.over.is_set() or call.exchange.over):
                     await anyio.lowlevel.checkpoint()
         peer, _ = listener.accept()
@@ -366,7 +366,7 @@ async def test_one_who_gives_up_while_connecting_leaves_nothing_open() -> None:
 async def look_up(reactor: Reactor, resolver: Resolver, host: str) -> object:
     answered: Waiter[object] = reactor.waiter()
     resolver.look_up(host, 80, answered.set_result)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         return await answered
 
 
@@ -386,7 +386,7 @@ async def test_more_names_than_threads_wait_for_their_turn() -> None:
         forgotten = resolver.look_up("localhost", 80, lambda _: answers.append("forgotten"))
         resolver.look_up("localhost", 80, report)
         forgotten.forget()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await all_there
         resolver.close()
     assert "forgotten" not in answers

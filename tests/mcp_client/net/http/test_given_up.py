@@ -25,7 +25,7 @@ from tests.mcp_client.net.http.test_gate import MARK, ROADS, STEPS, road, steppe
 
 async def over(call: Call) -> None:
     """Wait until an exchange is over without its sink being told."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not call.exchange.over:
             await anyio.lowlevel.checkpoint()
 
@@ -145,7 +145,7 @@ async def test_who_gives_up_while_an_answer_comes_and_fails_hears_no_more(
         call.on_event = give_up
         rig.connection.start(call.exchange)
         rig.answer()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not call.exchange.over:
                 await anyio.lowlevel.checkpoint()
     assert call.events == ["first_byte_out", "written", "started"]
@@ -208,7 +208,7 @@ async def test_a_call_that_was_told_as_unsent_while_it_connected_is_not_sent_lat
             session = client.session
             params = b'{"name":"add","arguments":{}}'
             session.start("tools/call", params, guard=UNGUARDED)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await held.wait()
             monkeypatch.setattr(socket, "getaddrinfo", slowly)
             late = session.start(
