@@ -144,6 +144,13 @@ def test_a_comparison_that_runs_out_of_patience_says_what_it_left_and_proves_not
         ("what is left after so many rules were asked",),
     )
     assert compare(parent, child, limits=no_work).proof is Proof.NOT_PROVED
+    enough = next(
+        n
+        for n in range(1, 10_000)
+        if subset(child, parent, limits=PolicyLimits(analysis_work_max=n)).proof is Proof.PROVED
+    )
+    one_less = PolicyLimits(analysis_work_max=enough - 1)
+    assert subset(child, parent, limits=one_less).proof is Proof.NOT_PROVED
     assert subset(child, parent).proof is compare(parent, child).proof is Proof.PROVED
 
 
