@@ -10,12 +10,14 @@ from mcp_client.net.http.messages import ExchangeSink, Target
 from mcp_client.net.reactor import Reactor, TimerHandle
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import RemoteProtocolError
-from mcp_client.protocol.http.replies import Headers, header, is_redirect
+from mcp_client.protocol.http.replies import EVENT_STREAM, Headers, header, is_redirect
 
 __all__ = ["Getter"]
 
 REDIRECTS_MAX: Final = 5
 """Redirects of one GET: what a server has moved is found after one or two."""
+
+_STREAM: Final = (("Accept", EVENT_STREAM), ("Cache-Control", "no-store"))
 
 
 class Getter:
@@ -27,7 +29,7 @@ class Getter:
         reactor: the running loop.
         guard: leave for each of them.
         sink: is told of them.
-        headers: called for each of them.
+        headers: called for each of them, for what they carry beside asking for a stream.
     """
 
     __slots__ = (
@@ -71,7 +73,8 @@ class Getter:
         self._timer = None
         self._ticket = SideTicket()
         try:
-            request = self._endpoint.request("GET", self._headers(), target=self.target)
+            headers = (*_STREAM, *self._headers())
+            request = self._endpoint.request("GET", headers, target=self.target)
             self._exchange = self._engine.exchange(request, self._guard, self._ticket, self._sink)
         except Exception as error:  # noqa: BLE001  # told below
             self._reactor.soon(self._failed, self._ticket, error)

@@ -12,9 +12,10 @@ from typing import Final
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
-from mcp_client.net.endpoint import Endpoint, Engine, RunningExchange, name_server, within_origin
+from mcp_client.net.endpoint import Endpoint, Engine, name_server, within_origin
 from mcp_client.net.getting import Getter
-from mcp_client.net.http.messages import Target
+from mcp_client.net.http.messages import HttpRequest, Target
+from mcp_client.net.posting import MessagePost, PostsUnderWay
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import FrameSink, SendGuard, Ticket
 from mcp_client.protocol.errors import (
@@ -42,13 +43,9 @@ __all__ = ["HttpSseTransport"]
 VERSIONS: Final = ("2024-11-05",)
 """What may be spoken over it."""
 
-SWEEP_POSTS: Final = 256
-"""POSTs from which on those are looked for that their senders gave up before they began."""
-
 PIECE_BYTES: Final = 256 * 1024
 """Of a block that is handed to its reader at a time: large enough to go back to the system at once."""
 
-_GET: Final = (("Accept", EVENT_STREAM), ("Cache-Control", "no-store"))
 _POST: Final = (("Content-Type", JSON),)
 _HTTP_LIMITS: Final = HttpTransportLimits()
 
@@ -92,8 +89,7 @@ class HttpSseTransport:
         self._post_to: Target | None = None
         self._waiting: list[tuple[bytes, SendGuard, Ticket]] = []
         self._waiting_bytes = 0
-        self._posts: set[_Post] = set()
-        self._sweep_at = SWEEP_POSTS
+        self._posts: PostsUnderWay[_Post] = PostsUnderWay()
 
     # ------------------------------------------------------------------------------- Transport
 
@@ -132,7 +128,7 @@ class HttpSseTransport:
                 reactor=self.reactor,
                 guard=guard,
                 sink=self,
-                headers=lambda: _GET,
+                headers=lambda: (),
             )
             self._get.get()
 
@@ -228,15 +224,12 @@ class HttpSseTransport:
             "POST", _POST, frame, target=self._post_to, deadline=deadline
         )
         post = _Post(self, ticket)
-        post.exchange = self.engine.exchange(request, guard, ticket, post)
-        if len(self._posts) >= self._sweep_at:
-            self._posts = {each for each in self._posts if not each.dropped}
-            self._sweep_at = max(SWEEP_POSTS, 2 * len(self._posts))
+        post.start(request, guard)
         self._posts.add(post)
 
     def over(self, post: _Post) -> None:
         """Forget a POST that has ended."""
-        self._posts.discard(post)
+        self._posts.forget(post)
 
     def failure(self, status: int, headers: Headers) -> McpError:
         """Return what a status that is no success means."""
@@ -258,7 +251,7 @@ class HttpSseTransport:
         self._state = _State.OVER
         if self._get is not None:
             self._get.stop()
-        posts, self._posts = self._posts, set()
+        posts = self._posts.take_all()
         waiting, self._waiting = self._waiting, []
         for post in posts:
             post.stop()
@@ -269,47 +262,28 @@ class HttpSseTransport:
             ticket.lost()
 
 
-class _Post:
-    """The POST of one message: what matters of its response is the status. An `ExchangeSink`."""
+class _Post(MessagePost):
+    """What matters of the response is the status. An `ExchangeSink`."""
+
+    __slots__ = ("_bytes", "_transport")
 
     def __init__(self, transport: HttpSseTransport, ticket: Ticket) -> None:
-        self.ticket = ticket
-        self.exchange: RunningExchange | None = None
+        super().__init__(ticket)
         self._transport = transport
-        self._accepted = False
-        self._written = False
         self._bytes = 0
 
-    @property
-    def dropped(self) -> bool:
-        """True if the message was not begun when its sender gave it up: nothing comes of it."""
-        return self.ticket.settled and (self.exchange is None or self.exchange.over)
-
-    def stop(self) -> None:
-        """End it at once."""
-        if self.exchange is not None:
-            self.exchange.abort()
-        self._cut_short()
+    def start(self, request: HttpRequest, guard: SendGuard) -> None:
+        """Send the message. Raises what the engine raises."""
+        self._begin(self._transport.engine, request, guard, self)
 
     def refused(self, error: Exception) -> None:
         self._transport.over(self)
         self.ticket.refused(error)
 
-    def first_byte_out(self) -> None:
-        pass
-
-    def written(self) -> None:
-        self._written = True
-        if self.ticket.id is not None:
-            self.ticket.written()
-
     def response_started(self, status: int, headers: Headers) -> None:
         if not 200 <= status < 300:
             raise self._transport.failure(status, headers)
-        self._accepted = True
-        # not before: two connections could carry two messages past one another
-        if self.ticket.id is None:
-            self.ticket.written()
+        self._taken()
 
     def body(self, data: bytes) -> None:
         self._bytes += len(data)
@@ -325,15 +299,10 @@ class _Post:
         self._cut_short()
         self._transport.over(self)
         # the answer comes in the stream: that this response broke off says nothing about it
-        if not self._accepted and not self.ticket.settled:
+        if not self.accepted and not self.ticket.settled:
             if not isinstance(error, HttpStatusError):
                 name_server(error, self._transport.server, delivery)
             self.ticket.failed(error)
-
-    def _cut_short(self) -> None:
-        # no more leaves of a request that was answered before all of it had: its connection is reset
-        if not self._written and self.ticket.id is not None:
-            self.ticket.lost()
 
 
 class _Pieces(httpx.SyncByteStream):

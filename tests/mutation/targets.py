@@ -87,6 +87,11 @@ CHECKED: Final = (
     ),
     Target("mcp_client/transports/http_sse.py", _STREAM_TESTS, warm=_STREAM_TESTS[0]),
     Target("mcp_client/transports/streamable_http/*.py", _STREAM_TESTS, warm=_STREAM_TESTS[0]),
+    Target(
+        "mcp_client/net/posting.py",
+        (("tests/mcp_client/net/test_posting.py",), *_STREAM_TESTS),
+        warm=("tests/mcp_client/net/test_posting.py", *_STREAM_TESTS[0]),
+    ),
     Target("mcp_client/net/http/connection.py", _HTTP_TESTS, warm=_HTTP_TESTS[0] + _HTTP_TESTS[1]),
     Target("mcp_client/net/http/dialing.py", _HTTP_TESTS, warm=_HTTP_TESTS[0] + _HTTP_TESTS[1]),
 )

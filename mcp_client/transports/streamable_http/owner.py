@@ -23,7 +23,6 @@ _NAMING_VERSIONS: Final = (*MODERN_VERSIONS, "2025-11-25", "2025-06-18")
 """Versions in which every request after the handshake names the version in a header."""
 
 _POST: Final = (("Accept", f"{JSON}, {EVENT_STREAM}"), ("Content-Type", JSON))
-_GET: Final = (("Accept", EVENT_STREAM), ("Cache-Control", "no-store"))
 
 
 class SessionState:
@@ -72,10 +71,10 @@ class SessionState:
         return (*headers, *ticket.headers)
 
     def get_headers(self, last_event_id: str) -> Sequence[tuple[str, str]]:
-        """Return the headers of a GET, after that event if there is one."""
+        """Return what a GET carries to ask for a stream, after that event if there is one."""
         if not last_event_id:
-            return (*_GET, *self.common)
-        return (*_GET, *self.common, ("Last-Event-ID", last_event_id))
+            return self.common
+        return (*self.common, ("Last-Event-ID", last_event_id))
 
     def _renew(self) -> None:
         common: list[tuple[str, str]] = []

@@ -5,10 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Protocol
 
-from mcp_client.net.endpoint import RunningExchange, name_server
+from mcp_client.net.endpoint import name_server
 from mcp_client.net.getting import Getter
 from mcp_client.net.http.errors import ConnectionLostError
 from mcp_client.net.http.messages import HttpRequest
+from mcp_client.net.posting import MessagePost
 from mcp_client.ports import ResumableGuard, SendGuard, Ticket
 from mcp_client.protocol.errors import (
     Delivery,
@@ -60,21 +61,14 @@ class MessageOwner(StreamOwner, Protocol):
         ...
 
 
-class MessageStream:
+class MessageStream(MessagePost):
     """The POST of one message, its response, and the GETs that resume that.
 
-    An `ExchangeSink`. A request is answered in here or ends with an error; a message that wants
-    no answer is written once the server has said that it took it, since another connection might
-    carry the next one past it.
-
-    Attributes:
-        ticket: the message's.
-        accepted: the server has taken a message that wants no answer.
+    An `ExchangeSink`. A request is answered in here or ends with an error.
     """
 
     __slots__ = (
         "_body",
-        "_exchange",
         "_get",
         "_guard",
         "_headers",
@@ -85,21 +79,15 @@ class MessageStream:
         "_resumption",
         "_state",
         "_status",
-        "_written",
-        "accepted",
-        "ticket",
     )
 
     def __init__(self, owner: MessageOwner, guard: SendGuard, ticket: Ticket) -> None:
-        self.ticket = ticket
-        self.accepted = False
+        super().__init__(ticket)
         self._owner = owner
         self._guard = guard
         self._state = owner.state
-        self._exchange: RunningExchange | None = None
         self._body = _Body.NONE
         self._status = 0
-        self._written = False
         self._headers: Headers = ()
         self._kept: bytes | bytearray = b""
         self._kept_max = 0
@@ -114,23 +102,15 @@ class MessageStream:
             self.ticket.method == INITIALIZE and self._state.version != ""
         )
 
-    @property
-    def dropped(self) -> bool:
-        """True if the message was not begun when its sender gave it up: nothing comes of it."""
-        unbegun = self.ticket.delivery is Delivery.NOT_SENT
-        return self.ticket.settled and unbegun and (self._exchange is None or self._exchange.over)
-
     def start(self, request: HttpRequest) -> None:
         """Send the message. Raises what the engine raises; nothing is queued then."""
-        self._exchange = self._owner.engine.exchange(request, self._guard, self.ticket, self)
+        self._begin(self._owner.engine, request, self._guard, self)
 
     def stop(self) -> None:
         """End it at once. The ticket is told no more than that no more of the message leaves."""
         if self._get is not None:
             self._get.stop()
-        elif self._exchange is not None:
-            self._exchange.abort()
-        self._cut_short()
+        super().stop()
 
     # --------------------------------------------------------------------------- ExchangeSink
 
@@ -146,15 +126,10 @@ class MessageStream:
                 "a stream broke, and there is no leave to ask for its rest", cause=error
             )
 
-    def first_byte_out(self) -> None:
-        """Do nothing: the ticket knows."""
-
     def written(self) -> None:
-        """Tell whoever waits for the frame to be out."""
+        """Tell whoever waits for a request to be out: it is, once, and not the GETs after it."""
         if self._get is None:
-            self._written = True
-            if self.ticket.id is not None:
-                self.ticket.written()
+            super().written()
 
     def response_started(self, status: int, headers: Headers) -> None:
         """Find out what the body is going to be. Raises RemoteProtocolError."""
@@ -167,8 +142,7 @@ class MessageStream:
             self._state.assigned(read_session_id(headers, self._owner.http_limits))
         if self.ticket.id is None:
             self._keep(_Body.NONE, self._owner.http_limits.error_body_bytes_max)
-            self.accepted = True
-            self.ticket.written()
+            self._taken()
             self._owner.answered(self)
             return
         kind = media_type(headers)
@@ -268,14 +242,6 @@ class MessageStream:
         self.ended()
 
     # --------------------------------------------------------------------------------- ending
-
-    def _cut_short(self) -> None:
-        """Say that no more of a request leaves, if it was answered or ended before all of it had.
-
-        Its connection is reset by now.
-        """
-        if not self._written and self.ticket.id is not None:
-            self.ticket.lost()
 
     def _wanted_no_more(self) -> None:
         if self._written:

@@ -10,6 +10,7 @@ import anyio
 
 from mcp_client.net.endpoint import Endpoint, Engine, SideTicket
 from mcp_client.net.http.messages import ExchangeSink
+from mcp_client.net.posting import PostsUnderWay
 from mcp_client.net.reactor import Reactor, TimerHandle, Waiter
 from mcp_client.ports import FrameSink, SendGuard, Ticket
 from mcp_client.protocol.errors import (
@@ -32,9 +33,6 @@ __all__ = ["StreamableHttpTransport"]
 INITIALIZED: Final = "notifications/initialized"
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 """What may be agreed on over it with a handshake."""
-
-SWEEP_STREAMS: Final = 256
-"""Streams from which on those are looked for that their senders gave up before they began."""
 
 _HTTP_LIMITS: Final = HttpTransportLimits()
 
@@ -71,12 +69,10 @@ class StreamableHttpTransport:
         self._state = SessionState()
         self._sink: FrameSink | None = None
         self._session_guard: SendGuard | None = None
-        self._streams: dict[MessageStream, None] = {}  # in the order of their beginning
-        self._by_id: dict[int, MessageStream] = {}
+        self._streams: PostsUnderWay[MessageStream] = PostsUnderWay()
         self._lingering: dict[MessageStream, float] = {}
         self._linger_timer: TimerHandle | None = None
         self._listening: ListeningStream | None = None
-        self._sweep_at = SWEEP_STREAMS
         self._over = False
 
     # ------------------------------------------------------------------------------- Transport
@@ -108,8 +104,6 @@ class StreamableHttpTransport:
             raise SessionLostError(
                 "the server no longer knows the session", server=self.server, stage="send"
             )
-        if len(self._streams) >= self._sweep_at:
-            self._forget_dropped()
         stream = MessageStream(self, guard, ticket)
         deadline = None
         if ticket.id is None:
@@ -118,9 +112,7 @@ class StreamableHttpTransport:
             "POST", self._state.post_headers(ticket), frame, deadline=deadline
         )
         stream.start(request)
-        self._streams[stream] = None
-        if ticket.id is not None:
-            self._by_id[ticket.id] = stream
+        self._streams.add(stream)
 
     def negotiated(self, version: str) -> None:
         """Say the version from now on. Raises UnsupportedVersionError for one of another transport."""
@@ -130,8 +122,8 @@ class StreamableHttpTransport:
 
     def abandon(self, ticket: Ticket) -> bool:
         """Close the stream of a request. Since 2026-07-28 that alone tells the server."""
-        stream = self._by_id.get(ticket.id) if ticket.id is not None else None
-        if stream is not None and stream.ticket is ticket:
+        stream = self._streams.of(ticket)
+        if stream is not None:
             stream.stop()
             self.over(stream)
         # MCP 2025-03-26, Streamable HTTP: a disconnection is no cancellation
@@ -166,11 +158,8 @@ class StreamableHttpTransport:
 
     def over(self, stream: MessageStream) -> None:
         """Forget a stream that has ended."""
-        self._streams.pop(stream, None)
+        self._streams.forget(stream)
         self._lingering.pop(stream, None)
-        request_id = stream.ticket.id
-        if request_id is not None and self._by_id.get(request_id) is stream:
-            del self._by_id[request_id]
         if stream.accepted and stream.ticket.method == INITIALIZED:
             self._listen()
 
@@ -235,11 +224,6 @@ class StreamableHttpTransport:
         if self._lingering:
             self._linger_timer = self.reactor.at(min(self._lingering.values()), self._sweep)
 
-    def _forget_dropped(self) -> None:
-        for stream in [stream for stream in self._streams if stream.dropped]:
-            self.over(stream)
-        self._sweep_at = max(SWEEP_STREAMS, 2 * len(self._streams))
-
     def _lose(self, error: Exception) -> None:
         """End everything but the session at the server, in this step: no byte leaves after it."""
         if self._over:
@@ -249,9 +233,7 @@ class StreamableHttpTransport:
             self._linger_timer.cancel()
         if self._listening is not None:
             self._listening.stop()
-        streams = [*self._streams]
-        self._streams.clear()
-        self._by_id.clear()
+        streams = self._streams.take_all()
         self._lingering.clear()
         for stream in streams:
             stream.stop()
