@@ -80,6 +80,7 @@ class HttpSpec:
         # not before a server is reached by a URL: programs without one load none of it
         from mcp_client.net.http.engine import HttpEngine
         from mcp_client.net.http.tls import TlsSettings
+        from mcp_client.net.link import HttpLink
 
         engine = HttpEngine(
             host.reactor,
@@ -87,25 +88,20 @@ class HttpSpec:
             tls=TlsSettings(authorities_file=self.authorities_file),
             proxy=Target.parse(self.proxy) if self.proxy else None,
         )
-        if self.kind is HttpKind.SSE:
-            from mcp_client.transports.http_sse import HttpSseTransport
-
-            return HttpSseTransport(
-                self._endpoint(),
-                engine=engine,
-                server=self.name,
-                reactor=host.reactor,
-                limits=limits,
-            )
-        from mcp_client.transports.streamable_http import StreamableHttpTransport
-
-        return StreamableHttpTransport(
-            self._endpoint(),
+        link = HttpLink(
+            endpoint=self._endpoint(),
             engine=engine,
             server=self.name,
             reactor=host.reactor,
             limits=limits,
         )
+        if self.kind is HttpKind.SSE:
+            from mcp_client.transports.http_sse import HttpSseTransport
+
+            return HttpSseTransport(link)
+        from mcp_client.transports.streamable_http import StreamableHttpTransport
+
+        return StreamableHttpTransport(link)
 
     def fallback(self, error: Exception) -> HttpSpec | None:
         """Return how else to reach the server after its answer to the first message; None for not.

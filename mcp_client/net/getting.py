@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from mcp_client.net.endpoint import Endpoint, Engine, RunningExchange, SideTicket, within_origin
+from mcp_client.net.endpoint import RunningExchange, SideTicket, within_origin
 from mcp_client.net.http.messages import ExchangeSink, Target
-from mcp_client.net.reactor import Reactor, TimerHandle
+from mcp_client.net.link import HttpLink
+from mcp_client.net.reactor import TimerHandle
 from mcp_client.ports import SendGuard
 from mcp_client.protocol.errors import RemoteProtocolError
 from mcp_client.protocol.http.replies import EVENT_STREAM, Headers, header, is_redirect
@@ -24,21 +25,17 @@ class Getter:
     """One stream over all the GETs that it takes. Each is a send of its own under the guard.
 
     Args:
-        endpoint: where it is.
-        engine: sends requests.
-        reactor: the running loop.
+        link: where it is, and what sends requests.
         guard: leave for each of them.
         sink: is told of them.
         headers: called for each of them, for what they carry beside asking for a stream.
     """
 
     __slots__ = (
-        "_endpoint",
-        "_engine",
         "_exchange",
         "_guard",
         "_headers",
-        "_reactor",
+        "_link",
         "_redirects",
         "_sink",
         "_ticket",
@@ -48,18 +45,14 @@ class Getter:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        link: HttpLink,
         *,
-        engine: Engine,
-        reactor: Reactor,
         guard: SendGuard,
         sink: ExchangeSink,
         headers: Callable[[], Sequence[tuple[str, str]]],
     ) -> None:
-        self.target: Target = endpoint.target
-        self._endpoint = endpoint
-        self._engine = engine
-        self._reactor = reactor
+        self.target: Target = link.endpoint.target
+        self._link = link
         self._guard = guard
         self._sink = sink
         self._headers = headers
@@ -74,16 +67,18 @@ class Getter:
         self._ticket = SideTicket()
         try:
             headers = (*_STREAM, *self._headers())
-            request = self._endpoint.request("GET", headers, target=self.target)
-            self._exchange = self._engine.exchange(request, self._guard, self._ticket, self._sink)
+            request = self._link.endpoint.request("GET", headers, target=self.target)
+            self._exchange = self._link.engine.exchange(
+                request, self._guard, self._ticket, self._sink
+            )
         except Exception as error:  # noqa: BLE001  # told below
-            self._reactor.soon(self._failed, self._ticket, error)
+            self._link.reactor.soon(self._failed, self._ticket, error)
 
     def get_later(self, seconds: float) -> None:
         """Ask for it after a pause, where it was asked for first."""
-        self.target = self._endpoint.target
+        self.target = self._link.endpoint.target
         self._redirects = 0
-        self._timer = self._reactor.at(self._reactor.now() + seconds, self.get)
+        self._timer = self._link.reactor.at(self._link.reactor.now() + seconds, self.get)
 
     def follow(self, status: int, headers: Headers) -> bool:
         """Ask where a redirect sends us, if it is one: the sink hears of that next.

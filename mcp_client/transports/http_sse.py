@@ -12,11 +12,11 @@ from typing import Final
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
-from mcp_client.net.endpoint import Endpoint, Engine, name_server, within_origin
+from mcp_client.net.endpoint import name_server, within_origin
 from mcp_client.net.getting import Getter
 from mcp_client.net.http.messages import HttpRequest, Target
+from mcp_client.net.link import HttpLink
 from mcp_client.net.posting import MessagePost, PostsUnderWay
-from mcp_client.net.reactor import Reactor
 from mcp_client.ports import FrameSink, SendGuard, Ticket
 from mcp_client.protocol.errors import (
     Delivery,
@@ -26,10 +26,8 @@ from mcp_client.protocol.errors import (
     ServerGoneError,
 )
 from mcp_client.protocol.http.errors import HttpStatusError
-from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.http.replies import EVENT_STREAM, JSON, Headers, failure, media_type
 from mcp_client.protocol.http.sse import SseBlocks
-from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.sending import (
     check_size,
     check_spoken,
@@ -47,7 +45,6 @@ PIECE_BYTES: Final = 256 * 1024
 """Of a block that is handed to its reader at a time: large enough to go back to the system at once."""
 
 _POST: Final = (("Content-Type", JSON),)
-_HTTP_LIMITS: Final = HttpTransportLimits()
 
 
 class _State(Enum):
@@ -63,25 +60,11 @@ class HttpSseTransport:
     """See `mcp_client.ports.Transport`. Answers come in one stream, whose end is that of everything.
 
     The stream is asked for with the first message, under its guard; messages wait until the server
-    has said where they go. The engine is the connection's own, and is closed with it.
+    has said where they go.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        engine: Engine,
-        server: str,
-        reactor: Reactor,
-        limits: ClientLimits,
-        http_limits: HttpTransportLimits = _HTTP_LIMITS,
-    ) -> None:
-        self.endpoint: Final = endpoint
-        self.engine: Final = engine
-        self.server: Final = server
-        self.reactor: Final = reactor
-        self.limits: Final = limits
-        self.http_limits: Final = http_limits
+    def __init__(self, link: HttpLink) -> None:
+        self.link: Final = link
         self._state = _State.NEW
         self._sink: FrameSink | None = None
         self._get: Getter | None = None
@@ -106,35 +89,28 @@ class HttpSseTransport:
     async def open(self, sink: FrameSink) -> None:
         """Take the sink. Never waits: the stream is asked for with the first message."""
         if self._sink is not None or self._state is _State.OVER:
-            raise opened_twice(self.server)
+            raise opened_twice(self.link.server)
         self._sink = sink
 
     def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
         """Queue one message until the server has said where messages go."""
         if self._sink is None or self._state is _State.OVER:
-            raise not_open(self.server)
-        check_size(frame, self.limits, self.server)
+            raise not_open(self.link.server)
+        check_size(frame, self.link.limits, self.link.server)
         if self._state is _State.READY:
             self._post(frame, guard, ticket)
             return
-        check_waiting(self._waiting_bytes + len(frame), self.limits, self.server)
+        check_waiting(self._waiting_bytes + len(frame), self.link.limits, self.link.server)
         self._waiting.append((frame, guard, ticket))
         self._waiting_bytes += len(frame)
         if self._state is _State.NEW:
             self._state = _State.WAITING
-            self._get = Getter(
-                self.endpoint,
-                engine=self.engine,
-                reactor=self.reactor,
-                guard=guard,
-                sink=self,
-                headers=lambda: (),
-            )
+            self._get = Getter(self.link, guard=guard, sink=self, headers=lambda: ())
             self._get.get()
 
     def negotiated(self, version: str) -> None:
         """Raise UnsupportedVersionError for a version of another transport."""
-        check_spoken(version, VERSIONS, over="HTTP+SSE", server=self.server)
+        check_spoken(version, VERSIONS, over="HTTP+SSE", server=self.link.server)
 
     def abandon(self, ticket: Ticket) -> bool:
         """Return False: the server has to be told."""
@@ -142,7 +118,9 @@ class HttpSseTransport:
 
     async def close(self) -> None:
         """End everything. Idempotent."""
-        self._lose(ServerGoneError("the connection was closed", server=self.server, stage="close"))
+        self._lose(
+            ServerGoneError("the connection was closed", server=self.link.server, stage="close")
+        )
 
     # ---------------------------------------------------------------- ExchangeSink of the stream
 
@@ -167,7 +145,7 @@ class HttpSseTransport:
             raise self.failure(status, headers)
         if media_type(headers) != EVENT_STREAM:
             raise RemoteProtocolError("the server answered with no stream", stage="start")
-        self._events = SseBlocks(self.limits.frame_bytes_max)
+        self._events = SseBlocks(self.link.limits.frame_bytes_max)
 
     def body(self, data: bytes) -> None:
         """Take more of the stream. Raises FrameTooLargeError or RemoteProtocolError."""
@@ -180,26 +158,26 @@ class HttpSseTransport:
 
     def ended(self) -> None:
         """The stream is over, and with it the connection."""
-        self._lose(ServerGoneError("the server closed its stream", server=self.server))
+        self._lose(ServerGoneError("the server closed its stream", server=self.link.server))
 
     def failed(self, error: Exception, delivery: Delivery) -> None:
         """The stream broke, and with it the connection."""
         if not isinstance(error, HttpStatusError):
-            name_server(error, self.server, Delivery.NOT_SENT)
+            name_server(error, self.link.server, Delivery.NOT_SENT)
         self._lose(error)
 
     # -------------------------------------------------------------------------------- reading
 
     def _event(self, event: ServerSentEvent) -> None:
         if event.event == "endpoint" and self._post_to is None:
-            base = self.endpoint.target if self._get is None else self._get.target
+            base = self.link.endpoint.target if self._get is None else self._get.target
             self._post_to = within_origin(base, event.data)
             self._begin()
         elif event.event == "message" and event.data and self._sink is not None:
             frame = event.data.encode()
-            if len(frame) > self.limits.frame_bytes_max:
+            if len(frame) > self.link.limits.frame_bytes_max:
                 raise FrameTooLargeError(
-                    f"a message is over the bound of {self.limits.frame_bytes_max} bytes",
+                    f"a message is over the bound of {self.link.limits.frame_bytes_max} bytes",
                     stage="receive",
                 )
             try:
@@ -219,8 +197,8 @@ class HttpSseTransport:
     # -------------------------------------------------------------------------------- writing
 
     def _post(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
-        deadline = self.reactor.now() + self.limits.request_seconds_max
-        request = self.endpoint.request(
+        deadline = self.link.reactor.now() + self.link.limits.request_seconds_max
+        request = self.link.endpoint.request(
             "POST", _POST, frame, target=self._post_to, deadline=deadline
         )
         post = _Post(self, ticket)
@@ -239,8 +217,8 @@ class HttpSseTransport:
             None,
             in_session=False,
             first_send=True,
-            limits=self.limits,
-            server=self.server,
+            limits=self.link.limits,
+            server=self.link.server,
         )
 
     # --------------------------------------------------------------------------------- ending
@@ -255,7 +233,7 @@ class HttpSseTransport:
         waiting, self._waiting = self._waiting, []
         for post in posts:
             post.stop()
-        self.engine.close()
+        self.link.engine.close()
         if self._sink is not None:
             self._sink.connection_lost(error)
         for ticket in [post.ticket for post in posts] + [ticket for _, _, ticket in waiting]:
@@ -274,7 +252,7 @@ class _Post(MessagePost):
 
     def start(self, request: HttpRequest, guard: SendGuard) -> None:
         """Send the message. Raises what the engine raises."""
-        self._begin(self._transport.engine, request, guard, self)
+        self._begin(self._transport.link.engine, request, guard, self)
 
     def refused(self, error: Exception) -> None:
         self._transport.over(self)
@@ -287,7 +265,7 @@ class _Post(MessagePost):
 
     def body(self, data: bytes) -> None:
         self._bytes += len(data)
-        if self._bytes > self._transport.http_limits.error_body_bytes_max:
+        if self._bytes > self._transport.link.http_limits.error_body_bytes_max:
             self.stop()
             self.ended()
 
@@ -301,7 +279,7 @@ class _Post(MessagePost):
         # the answer comes in the stream: that this response broke off says nothing about it
         if not self.accepted and not self.ticket.settled:
             if not isinstance(error, HttpStatusError):
-                name_server(error, self._transport.server, delivery)
+                name_server(error, self._transport.link.server, delivery)
             self.ticket.failed(error)
 
 

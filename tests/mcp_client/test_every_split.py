@@ -12,6 +12,7 @@ from mcp_client.net.endpoint import Endpoint
 from mcp_client.net.http.h1 import ResponseEnd, ResponseHead, ResponseParser, Violation
 from mcp_client.net.http.limits import HttpLimits
 from mcp_client.net.http.messages import ExchangeSink, HttpRequest
+from mcp_client.net.link import HttpLink
 from mcp_client.ports import UNGUARDED, SendGuard, Ticket as AnyTicket
 from mcp_client.protocol.connection.legacy import ClientConnection
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
@@ -181,7 +182,9 @@ def over_stdio(pieces: Sequence[bytes]) -> Played:
 def over_streamable_http(pieces: Sequence[bytes]) -> Played:
     engine, sink, ticket = CannedEngine(), Sink(), Ticket(5, "tools/call")
     transport = StreamableHttpTransport(
-        ENDPOINT, engine=engine, server="s", reactor=ManualReactor(), limits=LIMITS
+        HttpLink(
+            endpoint=ENDPOINT, engine=engine, server="s", reactor=ManualReactor(), limits=LIMITS
+        )
     )
     sink.tickets[5] = ticket
     now(transport.open(sink))
@@ -193,7 +196,9 @@ def over_streamable_http(pieces: Sequence[bytes]) -> Played:
 def over_http_sse(pieces: Sequence[bytes]) -> Played:
     engine, sink, ticket = CannedEngine(), Sink(), Ticket(5, "tools/call")
     transport = HttpSseTransport(
-        ENDPOINT, engine=engine, server="s", reactor=ManualReactor(), limits=LIMITS
+        HttpLink(
+            endpoint=ENDPOINT, engine=engine, server="s", reactor=ManualReactor(), limits=LIMITS
+        )
     )
     now(transport.open(sink))
     transport.send(b"{}", UNGUARDED, ticket)

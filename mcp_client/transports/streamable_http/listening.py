@@ -28,11 +28,9 @@ class ListeningStream:
     def __init__(self, owner: StreamOwner, guard: SendGuard) -> None:
         self._owner = owner
         self._state: SessionState = owner.state
-        self._resumption = Resumption(owner.http_limits, polled=False)
+        self._resumption = Resumption(owner.link.http_limits, polled=False)
         self._get = Getter(
-            owner.endpoint,
-            engine=owner.engine,
-            reactor=owner.reactor,
+            owner.link,
             guard=guard,
             sink=self,
             headers=lambda: self._state.get_headers(self._resumption.last_event_id),
@@ -71,9 +69,9 @@ class ListeningStream:
             return
         if status != 200 or media_type(headers) != EVENT_STREAM:
             raise RemoteProtocolError("the server offers no stream of its own", stage="receive")
-        self._began = self._owner.reactor.now()
+        self._began = self._owner.link.reactor.now()
         self._reader = EventReader(
-            self._owner.limits.frame_bytes_max, self._resumption, self._deliver
+            self._owner.link.limits.frame_bytes_max, self._resumption, self._deliver
         )
 
     def body(self, data: bytes) -> None:
@@ -94,7 +92,7 @@ class ListeningStream:
             self._again()
 
     def _again(self) -> None:
-        lasted, self._began = self._owner.reactor.now() - self._began, math.inf
+        lasted, self._began = self._owner.link.reactor.now() - self._began, math.inf
         delay = self._resumption.next_delay(lasted)
         if delay is not None and not self._state.lost:
             self._get.get_later(delay)

@@ -1,17 +1,14 @@
-"""What the streams of one connection share: where, with which headers, in which session; no I/O."""
+"""What the streams of one connection share: its link, the headers, the session; no I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from mcp_client.net.endpoint import Endpoint, Engine
-from mcp_client.net.reactor import Reactor
+from mcp_client.net.link import HttpLink
 from mcp_client.ports import Ticket
 from mcp_client.protocol.http.headers import encode_value
-from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.http.replies import EVENT_STREAM, JSON
-from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.versions import MODERN_VERSIONS
 
 __all__ = ["NO_REQUEST", "SessionState", "StreamOwner"]
@@ -89,33 +86,8 @@ class StreamOwner(Protocol):
     """What a stream needs of its transport."""
 
     @property
-    def engine(self) -> Engine:
-        """Sends requests."""
-        ...
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Where they go."""
-        ...
-
-    @property
-    def reactor(self) -> Reactor:
-        """The running loop."""
-        ...
-
-    @property
-    def limits(self) -> ClientLimits:
-        """The bounds of the connection."""
-        ...
-
-    @property
-    def http_limits(self) -> HttpTransportLimits:
-        """The bounds of what HTTP adds."""
-        ...
-
-    @property
-    def server(self) -> str:
-        """The host's label of the server."""
+    def link(self) -> HttpLink:
+        """Where to, by what, within which bounds."""
         ...
 
     @property

@@ -104,7 +104,7 @@ class MessageStream(MessagePost):
 
     def start(self, request: HttpRequest) -> None:
         """Send the message. Raises what the engine raises; nothing is queued then."""
-        self._begin(self._owner.engine, request, self._guard, self)
+        self._begin(self._owner.link.engine, request, self._guard, self)
 
     def stop(self) -> None:
         """End it at once. The ticket is told no more than that no more of the message leaves."""
@@ -139,15 +139,15 @@ class MessageStream(MessagePost):
             self._begin_failure()
             return
         if self.ticket.method == INITIALIZE and self._get is None:
-            self._state.assigned(read_session_id(headers, self._owner.http_limits))
+            self._state.assigned(read_session_id(headers, self._owner.link.http_limits))
         if self.ticket.id is None:
-            self._keep(_Body.NONE, self._owner.http_limits.error_body_bytes_max)
+            self._keep(_Body.NONE, self._owner.link.http_limits.error_body_bytes_max)
             self._taken()
             self._owner.answered(self)
             return
         kind = media_type(headers)
         if kind == JSON:
-            self._keep(_Body.FRAME, self._owner.limits.frame_bytes_max)
+            self._keep(_Body.FRAME, self._owner.link.limits.frame_bytes_max)
         elif kind == EVENT_STREAM:
             self._begin_events()
         else:
@@ -199,7 +199,7 @@ class MessageStream(MessagePost):
         if self._reader is not None and isinstance(error, ConnectionLostError):
             self._broken("the stream of a request broke off before its answer", cause=error)
         else:
-            self._fail(name_server(error, self._owner.server, delivery))
+            self._fail(name_server(error, self._owner.link.server, delivery))
 
     # -------------------------------------------------------------------------------- reading
 
@@ -215,16 +215,16 @@ class MessageStream(MessagePost):
 
     def _begin_events(self) -> None:
         if self._resumption is None:
-            self._resumption = Resumption(self._owner.http_limits, polled=True)
+            self._resumption = Resumption(self._owner.link.http_limits, polled=True)
         self._keep(_Body.EVENTS, 0)
         self._reader = EventReader(
-            self._owner.limits.frame_bytes_max, self._resumption, self._deliver
+            self._owner.link.limits.frame_bytes_max, self._resumption, self._deliver
         )
 
     def _begin_failure(self) -> None:
         # a POST is never sent elsewhere; a GET within the origin is
         if self._get is None or not self._get.follow(self._status, self._headers):
-            self._keep(_Body.FAILURE, self._owner.http_limits.error_body_bytes_max)
+            self._keep(_Body.FAILURE, self._owner.link.http_limits.error_body_bytes_max)
 
     def _deliver(self, frame: bytes) -> None:
         self._owner.deliver(frame, self.ticket.id or NO_REQUEST)
@@ -254,7 +254,7 @@ class MessageStream(MessagePost):
         owner, ticket = self._owner, self.ticket
         body = self._take()
         try:
-            error = error_in(body, owner.limits) if media_type(self._headers) == JSON else None
+            error = error_in(body, owner.link.limits) if media_type(self._headers) == JSON else None
         except RemoteProtocolError:
             error = None
         found = failure(
@@ -263,8 +263,8 @@ class MessageStream(MessagePost):
             error,
             in_session=bool(self._state.session_id),
             first_send=self._get is None,
-            limits=owner.limits,
-            server=owner.server,
+            limits=owner.link.limits,
+            server=owner.link.server,
         )
         if isinstance(found, SessionLostError):
             owner.session_lost(self._state)
@@ -293,9 +293,7 @@ class MessageStream(MessagePost):
         if self._get is None or isinstance(guard, ResumableGuard):
             owner, state = self._owner, self._state
             self._get = Getter(
-                owner.endpoint,
-                engine=owner.engine,
-                reactor=owner.reactor,
+                owner.link,
                 guard=guard.resumed() if isinstance(guard, ResumableGuard) else guard,
                 sink=self,
                 headers=lambda: state.get_headers(resumption.last_event_id),
@@ -305,7 +303,7 @@ class MessageStream(MessagePost):
     def _unanswered(self, what: str, *, cause: Exception | None = None) -> None:
         """Nothing more comes. What was not answered by now is unknown, and is never sent again."""
         error = RemoteProtocolError(
-            what, server=self._owner.server, stage="receive", delivery=Delivery.MAYBE_SENT
+            what, server=self._owner.link.server, stage="receive", delivery=Delivery.MAYBE_SENT
         )
         error.__cause__ = cause
         self._fail(error)

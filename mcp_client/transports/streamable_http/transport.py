@@ -8,8 +8,9 @@ from typing import Final
 
 import anyio
 
-from mcp_client.net.endpoint import Endpoint, Engine, SideTicket
+from mcp_client.net.endpoint import SideTicket
 from mcp_client.net.http.messages import ExchangeSink
+from mcp_client.net.link import HttpLink
 from mcp_client.net.posting import PostsUnderWay
 from mcp_client.net.reactor import Reactor, TimerHandle, Waiter
 from mcp_client.ports import FrameSink, SendGuard, Ticket
@@ -19,9 +20,7 @@ from mcp_client.protocol.errors import (
     ServerGoneError,
 )
 from mcp_client.protocol.http.errors import SessionLostError
-from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.http.replies import Headers
-from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.sending import check_size, check_spoken, not_open, opened_twice
 from mcp_client.protocol.versions import MODERN_VERSIONS
 from mcp_client.transports.streamable_http.listening import ListeningStream
@@ -34,38 +33,17 @@ INITIALIZED: Final = "notifications/initialized"
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 """What may be agreed on over it with a handshake."""
 
-_HTTP_LIMITS: Final = HttpTransportLimits()
-
 
 class StreamableHttpTransport:
     """See `mcp_client.ports.Transport`. Each message is a POST of its own; nothing is ever resent.
 
     The guard of `initialize` is also the leave for what the session itself needs: the server's own
-    stream, and the end of the session. The engine is the connection's own, and is closed with it. A
-    message `initialize` begins a session anew, without the
-    id of the one before.
-
-    Attributes:
-        limits: the bounds of the connection.
-        http_limits: the bounds of what HTTP adds.
+    stream, and the end of the session. A message `initialize` begins a session anew, without the id
+    of the one before.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        engine: Engine,
-        server: str,
-        reactor: Reactor,
-        limits: ClientLimits,
-        http_limits: HttpTransportLimits = _HTTP_LIMITS,
-    ) -> None:
-        self.endpoint: Final = endpoint
-        self.engine: Final = engine
-        self.server: Final = server
-        self.reactor: Final = reactor
-        self.limits: Final = limits
-        self.http_limits: Final = http_limits
+    def __init__(self, link: HttpLink) -> None:
+        self.link: Final = link
         self._state = SessionState()
         self._sink: FrameSink | None = None
         self._session_guard: SendGuard | None = None
@@ -90,25 +68,25 @@ class StreamableHttpTransport:
     async def open(self, sink: FrameSink) -> None:
         """Take the sink. Never waits: the first connection is made for the first message."""
         if self._sink is not None or self._over:
-            raise opened_twice(self.server)
+            raise opened_twice(self.link.server)
         self._sink = sink
 
     def send(self, frame: bytes, guard: SendGuard, ticket: Ticket) -> None:
         """Queue one message. Raises SessionLostError until `initialize` begins a new session."""
         if self._sink is None or self._over:
-            raise not_open(self.server)
-        check_size(frame, self.limits, self.server)
+            raise not_open(self.link.server)
+        check_size(frame, self.link.limits, self.link.server)
         if ticket.method == INITIALIZE:
             self._begin_session(guard)
         elif self._state.lost:
             raise SessionLostError(
-                "the server no longer knows the session", server=self.server, stage="send"
+                "the server no longer knows the session", server=self.link.server, stage="send"
             )
         stream = MessageStream(self, guard, ticket)
         deadline = None
         if ticket.id is None:
-            deadline = self.reactor.now() + self.limits.request_seconds_max
-        request = self.endpoint.request(
+            deadline = self.link.reactor.now() + self.link.limits.request_seconds_max
+        request = self.link.endpoint.request(
             "POST", self._state.post_headers(ticket), frame, deadline=deadline
         )
         stream.start(request)
@@ -117,7 +95,7 @@ class StreamableHttpTransport:
     def negotiated(self, version: str) -> None:
         """Say the version from now on. Raises UnsupportedVersionError for one of another transport."""
         spoken = (*VERSIONS, *MODERN_VERSIONS)
-        check_spoken(version, spoken, over="Streamable HTTP", server=self.server)
+        check_spoken(version, spoken, over="Streamable HTTP", server=self.link.server)
         self._state.negotiated(version)
 
     def abandon(self, ticket: Ticket) -> bool:
@@ -133,12 +111,14 @@ class StreamableHttpTransport:
         """End the session at the server if it has one, then everything. Idempotent."""
         if self._over:
             return
-        self._lose(ServerGoneError("the connection was closed", server=self.server, stage="close"))
+        self._lose(
+            ServerGoneError("the connection was closed", server=self.link.server, stage="close")
+        )
         with anyio.CancelScope(shield=True):
             try:
                 await self._end_session()
             finally:
-                self.engine.close()
+                self.link.engine.close()
 
     # ------------------------------------------------------------------------ for its streams
 
@@ -167,7 +147,7 @@ class StreamableHttpTransport:
         """Let a stream end by itself, but not for long."""
         if stream in self._lingering or stream not in self._streams:
             return
-        self._lingering[stream] = self.reactor.now() + self.http_limits.linger_seconds_max
+        self._lingering[stream] = self.link.reactor.now() + self.link.http_limits.linger_seconds_max
         if self._linger_timer is None:
             self._sweep()
 
@@ -200,14 +180,14 @@ class StreamableHttpTransport:
         state, guard = self._state, self._session_guard
         if not state.session_id or state.modern or state.lost or guard is None:
             return
-        farewell = _Farewell(self.reactor)
-        request = self.endpoint.request(
+        farewell = _Farewell(self.link.reactor)
+        request = self.link.endpoint.request(
             "DELETE",
             state.common,
-            deadline=self.reactor.now() + self.limits.close_seconds_max,
+            deadline=self.link.reactor.now() + self.link.limits.close_seconds_max,
         )
         with contextlib.suppress(LocalProtocolError):
-            exchange = self.engine.exchange(request, guard, SideTicket(), farewell)
+            exchange = self.link.engine.exchange(request, guard, SideTicket(), farewell)
             try:
                 await farewell.over
             finally:
@@ -216,13 +196,13 @@ class StreamableHttpTransport:
     def _sweep(self) -> None:
         """End the streams that have stayed open too long, and come back when the next will have."""
         self._linger_timer = None
-        now = self.reactor.now()
+        now = self.link.reactor.now()
         for stream, until in [*self._lingering.items()]:
             if until <= now:
                 stream.stop()
                 self.over(stream)
         if self._lingering:
-            self._linger_timer = self.reactor.at(min(self._lingering.values()), self._sweep)
+            self._linger_timer = self.link.reactor.at(min(self._lingering.values()), self._sweep)
 
     def _lose(self, error: Exception) -> None:
         """End everything but the session at the server, in this step: no byte leaves after it."""

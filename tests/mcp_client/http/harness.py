@@ -9,10 +9,12 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
-from mcp_client.net.endpoint import Endpoint
+from mcp_client.net.endpoint import Endpoint, RunningExchange
 from mcp_client.net.http.engine import HttpEngine
+from mcp_client.net.http.messages import ExchangeSink, HttpRequest
+from mcp_client.net.link import HttpLink
 from mcp_client.net.reactor import Reactor, open_reactor
-from mcp_client.ports import SILENT, ClientObserver, SendGuard
+from mcp_client.ports import SILENT, ClientObserver, SendGuard, Ticket as AnyTicket
 from mcp_client.protocol.errors import Delivery
 from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.jsonrpc import as_object, decode, encode
@@ -134,6 +136,31 @@ class Sink:
         """Wait for the frame with this number, counted from 0."""
         await self.until(lambda: len(self.frames) > number)
         return self.frames[number]
+
+
+class Running:
+    """An exchange of which the test says what becomes."""
+
+    over = False
+
+    def abort(self) -> None:
+        self.over = True
+
+
+class CountingEngine:
+    """Takes requests, and answers none by itself."""
+
+    def __init__(self) -> None:
+        self.requests: list[HttpRequest] = []
+
+    def exchange(
+        self, request: HttpRequest, guard: SendGuard, ticket: AnyTicket, sink: ExchangeSink
+    ) -> RunningExchange:
+        self.requests.append(request)
+        return Running()
+
+    def close(self) -> None:
+        pass
 
 
 HttpTransport = TypeVar("HttpTransport", StreamableHttpTransport, HttpSseTransport)
@@ -302,12 +329,14 @@ async def wired(
     async with serve_http(script) as server, open_reactor() as inner:
         reactor = wrap(inner)
         transport = StreamableHttpTransport(
-            Endpoint.parse(server.url, headers=headers or {}, credential="srv"),
-            engine=HttpEngine(reactor, observer=observer),
-            server="srv",
-            reactor=reactor,
-            limits=limits or ClientLimits(close_seconds_max=0.5),
-            http_limits=http_limits,
+            HttpLink(
+                endpoint=Endpoint.parse(server.url, headers=headers or {}, credential="srv"),
+                engine=HttpEngine(reactor, observer=observer),
+                server="srv",
+                reactor=reactor,
+                limits=limits or ClientLimits(close_seconds_max=0.5),
+                http_limits=http_limits,
+            )
         )
         async with _open(WireTo(server, transport, reactor)) as wire:
             yield wire
@@ -326,11 +355,13 @@ async def sse_wired(
     async with serve_http(handler, path=path) as server, open_reactor() as inner:
         reactor = wrap(inner)
         transport = HttpSseTransport(
-            Endpoint.parse(server.url, headers=headers or {}, credential="srv"),
-            engine=HttpEngine(reactor, observer=SILENT),
-            server="srv",
-            reactor=reactor,
-            limits=limits or ClientLimits(),
+            HttpLink(
+                endpoint=Endpoint.parse(server.url, headers=headers or {}, credential="srv"),
+                engine=HttpEngine(reactor, observer=SILENT),
+                server="srv",
+                reactor=reactor,
+                limits=limits or ClientLimits(),
+            )
         )
         async with _open(WireTo(server, transport, reactor)) as wire:
             yield wire

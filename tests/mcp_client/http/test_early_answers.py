@@ -10,6 +10,7 @@ import pytest
 
 from mcp_client.net.endpoint import Endpoint
 from mcp_client.net.http.engine import HttpEngine
+from mcp_client.net.link import HttpLink
 from mcp_client.net.reactor import Reactor, open_reactor
 from mcp_client.ports import SILENT
 from mcp_client.protocol.limits import ClientLimits
@@ -27,12 +28,14 @@ FRAME = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"big":"%b"}}' 
 
 def streamable(url: str, reactor: Reactor) -> StreamableHttpTransport:
     return StreamableHttpTransport(
-        Endpoint.parse(url, headers={}),
-        engine=HttpEngine(reactor, observer=SILENT),
-        server="srv",
-        reactor=reactor,
-        limits=ClientLimits(frame_bytes_max=2 * LARGE),
-        http_limits=QUICK,
+        HttpLink(
+            endpoint=Endpoint.parse(url, headers={}),
+            engine=HttpEngine(reactor, observer=SILENT),
+            server="srv",
+            reactor=reactor,
+            limits=ClientLimits(frame_bytes_max=2 * LARGE),
+            http_limits=QUICK,
+        )
     )
 
 
@@ -107,11 +110,13 @@ async def test_a_post_that_is_accepted_before_it_was_read_counts_as_leaving_no_l
     with serving(handle, buffer=4096) as server:
         async with open_reactor() as reactor:
             transport = HttpSseTransport(
-                Endpoint.parse(f"http://127.0.0.1:{server.port}/sse", headers={}),
-                engine=HttpEngine(reactor, observer=SILENT),
-                server="srv",
-                reactor=reactor,
-                limits=ClientLimits(frame_bytes_max=2 * LARGE),
+                HttpLink(
+                    endpoint=Endpoint.parse(f"http://127.0.0.1:{server.port}/sse", headers={}),
+                    engine=HttpEngine(reactor, observer=SILENT),
+                    server="srv",
+                    reactor=reactor,
+                    limits=ClientLimits(frame_bytes_max=2 * LARGE),
+                )
             )
             await transport.open(sink)
             transport.send(FRAME, Guard(), told)

@@ -5,51 +5,26 @@ from __future__ import annotations
 import pytest
 
 from mcp_client import UNGUARDED
-from mcp_client.net.endpoint import Endpoint, RunningExchange
+from mcp_client.net.endpoint import Endpoint
 from mcp_client.net.http.errors import (
     CertificateError,
     ConnectError,
     ConnectionLostError,
     ConnectStep,
 )
-from mcp_client.net.http.messages import ExchangeSink, HttpRequest
-from mcp_client.ports import SendGuard, Ticket
+from mcp_client.net.link import HttpLink
 from mcp_client.protocol.errors import Delivery
 from mcp_client.protocol.http.limits import HttpTransportLimits
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.testing import ManualReactor
 from mcp_client.transports.streamable_http.listening import ListeningStream
 from mcp_client.transports.streamable_http.owner import SessionState
+from tests.mcp_client.http.harness import CountingEngine
 
 LIMITS = HttpTransportLimits(
     reconnects_max=3, retry_seconds=1.0, retry_seconds_max=1.0, settled_seconds=10.0
 )
 EVENTS = (("content-type", "text/event-stream"),)
-
-
-class Running:
-    """An exchange of which the test says what becomes."""
-
-    over = False
-
-    def abort(self) -> None:
-        pass
-
-
-class CountingEngine:
-    """Takes requests, and answers none by itself."""
-
-    def __init__(self) -> None:
-        self.requests: list[HttpRequest] = []
-
-    def exchange(
-        self, request: HttpRequest, guard: SendGuard, ticket: Ticket, sink: ExchangeSink
-    ) -> RunningExchange:
-        self.requests.append(request)
-        return Running()
-
-    def close(self) -> None:
-        pass
 
 
 class Owner:
@@ -58,10 +33,14 @@ class Owner:
     def __init__(self) -> None:
         self.engine = CountingEngine()
         self.reactor = ManualReactor()
-        self.endpoint = Endpoint.parse("http://127.0.0.1:1/mcp", headers={}, credential="srv")
-        self.limits = ClientLimits()
-        self.http_limits = LIMITS
-        self.server = "srv"
+        self.link = HttpLink(
+            endpoint=Endpoint.parse("http://127.0.0.1:1/mcp", headers={}, credential="srv"),
+            engine=self.engine,
+            server="srv",
+            reactor=self.reactor,
+            limits=ClientLimits(),
+            http_limits=LIMITS,
+        )
         self.state = SessionState()
 
     @property

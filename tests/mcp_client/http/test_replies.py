@@ -423,7 +423,7 @@ def test_a_header_that_is_not_the_configurations_to_set_is_refused(
 async def test_configured_headers_go_on_everything_and_are_shown_nowhere() -> None:
     async with wired(Script(), headers={"Authorization": "Bearer sesame"}) as wire:
         await wire.initialize()
-        shown = repr(wire.transport.endpoint)
+        shown = repr(wire.transport.link)
 
     assert {each.headers.get("authorization") for each in wire.server.calls} == {"Bearer sesame"}
     assert "sesame" not in shown

@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_client.net.endpoint import RunningExchange
-from mcp_client.net.http.messages import ExchangeSink, HttpRequest, Target
+from mcp_client.net.http.messages import HttpRequest, Target
 from mcp_client.net.posting import SWEEP_POSTS, MessagePost, PostsUnderWay
-from mcp_client.ports import SendGuard, Ticket as AnyTicket
 from mcp_client.protocol.errors import Delivery
 from mcp_client.protocol.http.replies import Headers
-from tests.mcp_client.http.harness import Guard, Ticket
+from tests.mcp_client.http.harness import CountingEngine, Guard, Running, Ticket
 
 REQUEST = HttpRequest(method="POST", target=Target.parse("http://127.0.0.1:1/mcp"))
-
-
-class Running:
-    over = False
-
-    def abort(self) -> None:
-        self.over = True
-
-
-class Engine:
-    """Begins every exchange and tells nobody."""
-
-    def exchange(
-        self, request: HttpRequest, guard: SendGuard, ticket: AnyTicket, sink: ExchangeSink
-    ) -> RunningExchange:
-        return Running()
-
-    def close(self) -> None:
-        pass
 
 
 class Posted(MessagePost):
     """A POST whose response says nothing but that it is there."""
 
     def begin(self) -> Running:
-        self._begin(Engine(), REQUEST, Guard(), self)
+        self._begin(CountingEngine(), REQUEST, Guard(), self)
         assert isinstance(self._exchange, Running)
         return self._exchange
 
