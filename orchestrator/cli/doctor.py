@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,9 @@ def _configured(paths: StatePaths, servers: Path | None, *, handshake: bool) -> 
         store = credential_store(paths).store
 
         async def greet() -> list[Finding]:
-            return await handshake_findings(ready, store=store, clock=SystemClock())
+            return await handshake_findings(
+                ready, store=store, clock=SystemClock(), tell=partial(print_text, to_stderr=True)
+            )
 
         findings += anyio.run(greet)
     return findings

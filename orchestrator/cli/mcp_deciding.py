@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,9 @@ def ping_server(context: click.Context, name: str, servers: Path | None, as_json
     store = credential_store(StatePaths.from_environment(os.environ)).store
 
     async def greet() -> Finding:
-        return (await handshake_findings([entry], store=store, clock=SystemClock()))[0]
+        tell = partial(print_text, to_stderr=True)
+        found = await handshake_findings([entry], store=store, clock=SystemClock(), tell=tell)
+        return found[0]
 
     finding = anyio.run(greet)
     if as_json:

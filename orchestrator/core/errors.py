@@ -175,6 +175,7 @@ class ServerFailedError(RemitError):
 
     Attributes:
         server: the host's label of the server.
+        reason: the message without the label and what was being done; "" if that is all it says.
         untrusted_detail: the last lines of what it wrote to stderr: bounded, never part of
             `str(error)`.
     """
@@ -185,10 +186,12 @@ class ServerFailedError(RemitError):
         *,
         code: str,
         server: str,
+        reason: str = "",
         fix: str = "",
         untrusted_detail: str = "",
         exit_code: ExitCode = ExitCode.FAILED,
     ) -> None:
         super().__init__(message, code=code, fix=fix, exit_code=exit_code)
         self.server = server
+        self.reason = reason
         self.untrusted_detail = untrusted_detail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from mcp_client.auth.errors import AuthorizationFailedError
@@ -43,8 +44,13 @@ def login_failed(name: ServerName, error: McpError) -> ServerFailedError:
     )
 
 
-def explain(name: ServerName, error: Exception, *, verb: str) -> RemitError:
-    """Return what became of a server, without a word of its own."""
+def explain(
+    name: ServerName, error: Exception, *, verb: str, withheld: Sequence[str] = ()
+) -> RemitError:
+    """Return what became of a server, without a word of its own.
+
+    `withheld` are variables set here that it was not given, and may have needed.
+    """
     if isinstance(error, RemitError):
         return error
     if not isinstance(error, McpError):
@@ -66,11 +72,19 @@ def explain(name: ServerName, error: Exception, *, verb: str) -> RemitError:
         f"server {name!r} {verb}: {error}{ending}",
         code=code,
         server=name,
+        reason=f"{error}{ending}",
         fix=f"remit mcp login {name}, to try it again"
         if isinstance(error, AuthorizationFailedError)
-        else "start its command by hand to see what it says, or look at `remit mcp list`",
+        else f"start its command by hand to see what it says{_given_less(withheld)}",
         untrusted_detail=_last_lines(tail),
     )
+
+
+def _given_less(withheld: Sequence[str]) -> str:
+    """Say why it may fail here and not by hand."""
+    if not withheld:
+        return ", or look at `remit mcp list`"
+    return f"; it is not given {', '.join(withheld)}: name in its `env` what it needs of them"
 
 
 def _last_lines(tail: str) -> str:

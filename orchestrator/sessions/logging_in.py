@@ -14,7 +14,7 @@ from orchestrator.audit.memory import MemoryAudit
 from orchestrator.core.errors import ConfigError, ServerFailedError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.limits import OrchestratorLimits
-from orchestrator.sessions.entries import ServerEntry
+from orchestrator.sessions.entries import ServerEntry, ServerTransport
 from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
@@ -27,11 +27,17 @@ __all__ = ["Standing", "log_in_to", "log_out_of", "refuse_without_login", "stand
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How one server stands when it is reached: its state, and the code of what is in the way."""
+    """How one server stands when it is reached: its state, and the code of what is in the way.
+
+    Attributes:
+        reason: what became of a process, in our words; "" for a server that is reached at an
+            address, of which such words could tell something.
+    """
 
     name: str
     state: ServerState
     problem: str = ""
+    reason: str = ""
     tools: int = 0
     protocol_version: str = ""
     fix: str = ""
@@ -118,11 +124,14 @@ def _session(
 def _standing(session: ParentSession, entry: ServerEntry) -> Standing:
     connection = session.servers[entry.name]
     listing = connection.listing
+    error = connection.error
+    here = entry.transport is ServerTransport.STDIO
     return Standing(
         name=entry.name,
         protocol_version=connection.protocol_version,
-        fix=connection.error.fix if connection.error is not None else "",
+        reason=error.reason if here and isinstance(error, ServerFailedError) else "",
+        fix=error.fix if error is not None else "",
         state=connection.state,
-        problem=connection.error.code if connection.error is not None else "",
+        problem=error.code if error is not None else "",
         tools=len(listing.tools) if listing is not None else 0,
     )

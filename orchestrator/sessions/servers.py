@@ -5,6 +5,7 @@ What it offers is translated here into the orchestrator's own values; nothing ab
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
@@ -22,6 +23,7 @@ from mcp_client.protocol.dialect import Dialect
 from mcp_client.protocol.http.errors import AuthorizationRequiredError
 from mcp_client.protocol.jsonrpc import decode
 from mcp_client.protocol.limits import ClientLimits
+from mcp_client.transports.stdio.environment import withheld_names
 from orchestrator.authority.guards import CancelGuard, SessionGuard
 from orchestrator.authority.ledger import Cell, CellKind, Flip, Ledger
 from orchestrator.broker import Broker, Link, WireObserver
@@ -429,10 +431,17 @@ class ServerConnection:
             self._revoke(DenyReason.NEEDS_AUTH)
         else:
             self.state = ServerState.LOST if self.ready.is_set() else ServerState.FAILED
-            self.error = explain(self.name, error, verb=_VERBS[self.state])
+            self.error = explain(
+                self.name, error, verb=_VERBS[self.state], withheld=self._withheld()
+            )
             self._revoke(DenyReason.SERVER_DISCONNECTED)
         self._record("server_lost", state=self.state.value, error=self.error.code)
         self.on_change(self)
+
+    def _withheld(self) -> tuple[str, ...]:
+        if self.entry.transport is not ServerTransport.STDIO:
+            return ()
+        return withheld_names(self.entry.env, os.environ)
 
     def _record(self, kind: str, **fields: object) -> None:
         self.ports.audit.append(kind, {"server": self.name, **fields})

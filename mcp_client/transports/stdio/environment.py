@@ -7,16 +7,21 @@ from typing import Final
 
 from mcp_client.protocol.errors import StartError
 
-__all__ = ["INHERITED_NAMES", "INHERITED_PREFIXES", "server_environment"]
+__all__ = ["INHERITED_NAMES", "INHERITED_PREFIXES", "server_environment", "withheld_names"]
 
 INHERITED_NAMES: Final = frozenset(
     {
+        "CURL_CA_BUNDLE",
         "HOME",
         "LANG",
         "LANGUAGE",
         "LOGNAME",
+        "NODE_EXTRA_CA_CERTS",
         "PATH",
+        "REQUESTS_CA_BUNDLE",
         "SHELL",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
         "TEMP",
         "TERM",
         "TMP",
@@ -25,7 +30,7 @@ INHERITED_NAMES: Final = frozenset(
         "USER",
     }
 )
-"""What programs need to find files and to speak the user's language.
+"""What programs need to find files, to speak the user's language, and to know whom TLS may trust here.
 
 On purpose nothing that is, points to, or may contain a secret: no tokens, no agents' sockets, no
 proxies (their addresses carry passwords), nothing of the session bus.
@@ -33,6 +38,20 @@ proxies (their addresses carry passwords), nothing of the session bus.
 
 INHERITED_PREFIXES: Final = ("LC_",)
 """The same, by the beginning of the name."""
+
+_NEEDED_TO_GO_OUT: Final = frozenset(
+    {
+        "ALL_PROXY",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "NO_PROXY",
+        "NPM_CONFIG_REGISTRY",
+        "PIP_INDEX_URL",
+        "UV_DEFAULT_INDEX",
+        "UV_INDEX_URL",
+    }
+)
+"""In capitals; programs read most of them in small letters as well."""
 
 
 def server_environment(declared: Mapping[str, str], inherited: Mapping[str, str]) -> dict[str, str]:
@@ -52,6 +71,20 @@ def server_environment(declared: Mapping[str, str], inherited: Mapping[str, str]
             raise StartError(f"{name!r} cannot be a variable of a process", stage="start")
         environment[name] = value
     return environment
+
+
+def withheld_names(declared: Mapping[str, str], inherited: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that often are why a server comes to nothing: set here, and not given to it.
+
+    They say how to get out of this network, and to which index of packages. In alphabetical order.
+    """
+    return tuple(
+        sorted(
+            name
+            for name in inherited
+            if name.upper() in _NEEDED_TO_GO_OUT and name not in declared and inherited[name]
+        )
+    )
 
 
 def _is_inherited(name: str) -> bool:

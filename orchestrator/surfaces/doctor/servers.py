@@ -1,13 +1,13 @@
 """What is configured, and whether each approved server answers. Calls no tool of any.
 
-Of a server only its label, what it speaks and how long it took is told: its name for itself, its
-address and what it writes to stderr are not.
+Of a server only its label, what it speaks, how long it took and how its process ended is told: its
+name for itself, its address and what it writes to stderr are not.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import anyio
@@ -30,6 +30,8 @@ __all__ = ["LISTING_SECONDS", "configuration_findings", "handshake_findings"]
 
 LISTING_SECONDS: Final = 20.0
 """For listing what a server offers, once it is there."""
+TOLD_AFTER_SECONDS: Final = 3.0
+"""A wait that is longer is told of."""
 _AT_ONCE: Final = 8
 """Handshakes side by side."""
 
@@ -105,18 +107,27 @@ async def handshake_findings(
     store: TokenStore,
     clock: Clock,
     seconds: float = LISTING_SECONDS,
+    told_after: float = TOLD_AFTER_SECONDS,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> list[Finding]:
     """Start or reach each server, shake hands, list its tools, and end it again.
 
     A server with a login is reached with the one that is kept in `store`. Each has the time that a
-    session gives it to start, and `seconds` more.
+    session gives it to start, and `seconds` more; `tell` is called with a line about one that is
+    waited for longer than `told_after` seconds.
     """
     found: dict[str, Finding] = {}
     limiter = anyio.CapacityLimiter(_AT_ONCE)
 
     async def look(entry: ServerEntry) -> None:
-        async with limiter:
+        async with limiter, anyio.create_task_group() as group:
+            group.start_soon(tell_of, entry)
             found[entry.name] = await _handshake(entry, store, clock, seconds)
+            group.cancel_scope.cancel()
+
+    async def tell_of(entry: ServerEntry) -> None:
+        await anyio.sleep(told_after)
+        tell(f"waiting for {entry.name}, for at most {entry.start_seconds + seconds:g} s")
 
     async with anyio.create_task_group() as group:
         for entry in entries:
@@ -148,6 +159,7 @@ async def _handshake(
     return Finding(
         name=name,
         level=Level.WARN if wants_login else Level.FAIL,
-        detail=f"{standing.state.value}: {standing.problem}",
+        detail=f"{standing.state.value}: {standing.problem}"
+        + (f": {standing.reason}" if standing.reason else ""),
         fix=standing.fix,
     )

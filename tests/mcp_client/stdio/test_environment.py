@@ -5,12 +5,33 @@ from __future__ import annotations
 import pytest
 
 from mcp_client.protocol.errors import StartError
-from mcp_client.transports.stdio.environment import INHERITED_NAMES, server_environment
+from mcp_client.transports.stdio.environment import (
+    INHERITED_NAMES,
+    server_environment,
+    withheld_names,
+)
 
 
 def test_what_programs_need_to_run_is_inherited() -> None:
     ours = {"PATH": "/bin", "HOME": "/home/a", "LANG": "C", "LC_ALL": "C", "TZ": "UTC"}
     assert server_environment({}, ours) == ours
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"])
+def test_whom_tls_may_trust_on_this_machine_is_inherited(name: str) -> None:
+    ours = {name: "/etc/ssl/certs/own.pem"}
+    assert server_environment({}, ours) == ours
+
+
+def test_what_a_server_may_have_needed_and_was_not_given_is_named() -> None:
+    ours = {
+        "https_proxy": "p",
+        "HTTPS_PROXY": "p",
+        "NO_PROXY": "",
+        "PIP_INDEX_URL": "i",
+        "HOME": "/",
+    }
+    assert withheld_names({"PIP_INDEX_URL": "j"}, ours) == ("HTTPS_PROXY", "https_proxy")
 
 
 @pytest.mark.parametrize(

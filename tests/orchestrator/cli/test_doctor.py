@@ -5,9 +5,16 @@ import sys
 from pathlib import Path
 from typing import cast
 
+import anyio
 import pytest
 
+from mcp_client.auth.store import MemoryTokenStore
 from orchestrator.cli.demo import files_server
+from orchestrator.core.documents import read_json
+from orchestrator.sessions.approvals import Origin
+from orchestrator.sessions.configuration import ServersSource, read_servers
+from orchestrator.sessions.ports import SystemClock
+from orchestrator.surfaces.doctor.servers import handshake_findings
 from tests.orchestrator.cli.running import Finished, Remit
 
 FILES = {
@@ -46,7 +53,44 @@ def test_a_server_that_does_not_start_fails_with_what_mends_it(remit: Remit, hom
     assert ended.code == 1
     line = findings(ended)["server broken"]
     assert line["level"] == "fail"
+    assert "exit status 3" in line["detail"]
     assert line["fix"]
+
+
+def test_what_a_failed_server_was_not_given_is_named_and_not_shown(
+    remit: Remit, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HTTPS_PROXY", "http://somebody:s3cret@proxy.invalid")
+    monkeypatch.setenv("UV_INDEX_URL", "https://somebody:s3cret@index.invalid")
+    broken = {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]}
+    profile(home, broken={**broken, "env": {"UV_INDEX_URL": "https://index.invalid"}})
+
+    ended = remit("doctor", "--json")
+
+    assert "is not given HTTPS_PROXY: name in its `env`" in findings(ended)["server broken"]["fix"]
+    assert "s3cret" not in ended.out + ended.err
+
+
+class ToldError(Exception):
+    """The wait was told of."""
+
+
+async def test_a_server_that_is_waited_for_is_told_of_meanwhile():
+    silent = {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]}
+    document = read_json(json.dumps({"mcpServers": {"silent": silent}}), "mcp.json")
+    here = Path("/")
+    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    entries = read_servers(document, source).entries
+
+    def tell(line: str) -> None:
+        raise ToldError(line)
+
+    with anyio.fail_after(30), pytest.raises(ExceptionGroup) as ended:
+        await handshake_findings(
+            entries, store=MemoryTokenStore(), clock=SystemClock(), told_after=0.01, tell=tell
+        )
+
+    assert ended.group_contains(ToldError, match="^waiting for silent, for at most 50 s$", depth=2)
 
 
 def test_a_server_of_the_project_that_nobody_approved_is_not_started(remit: Remit, home: Path):
