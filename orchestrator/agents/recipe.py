@@ -9,11 +9,11 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import FunctionType, ModuleType
-from typing import Final, Self, cast
+from typing import Final, Protocol, Self, cast
 
 import anyio.lowlevel
 
@@ -113,18 +113,21 @@ def recipe(steps: Callable[[AgentTask], Steps]) -> RecipeModel:
             "a recipe is a generator function: it yields Call(server, tool, arguments)",
             code="E-RECIPE-FUNCTION",
         )
-    module = sys.modules.get(steps.__module__) or ModuleType(steps.__module__)
+    name = steps.__module__
     return RecipeModel(
         name=steps.__qualname__,
         start=steps,
         path=steps.__code__.co_filename,
-        module=module,
+        module=None if name in sys.modules else ModuleType(name),
         bounds=_BOUNDS,
     )
 
 
 class RecipeModel:
-    """A `Model` whose turns come from a recipe. It sends nothing to anybody and costs nothing."""
+    """A `Model` whose turns come from a recipe. It sends nothing to anybody and costs nothing.
+
+    `module` is put in its place while the recipe runs; None where it is there anyway.
+    """
 
     provider = RECIPE_PROVIDER
 
@@ -134,7 +137,7 @@ class RecipeModel:
         name: str,
         start: Callable[[AgentTask], Steps],
         path: str,
-        module: ModuleType,
+        module: ModuleType | None,
         bounds: AgentLimits,
     ) -> None:
         self.name = name
@@ -145,36 +148,47 @@ class RecipeModel:
 
     def converse(self, task: AgentTask, tools: Sequence[ToolSpec], gate: RequestGate) -> _RecipeRun:
         """Begin the recipe from its start; leaving the context closes its generator."""
-        with _present(self._module):
-            steps = self._start(task)
-        return _RecipeRun(self.name, steps, self._path, self._module, self._bounds)
+        started = self._start(task)
+        steps = started if self._module is None else _InPlace(started, self._module)
+        return _RecipeRun(self.name, steps, self._path, self._bounds)
 
 
 class _RecipeRun:
-    __slots__ = ("_alone", "_bounds", "_module", "_name", "_path", "_steps", "_taken")
+    __slots__ = ("_alone", "_bounds", "_name", "_over", "_path", "_steps", "_taken")
 
-    def __init__(
-        self, name: str, steps: Steps, path: str, module: ModuleType, bounds: AgentLimits
-    ) -> None:
+    def __init__(self, name: str, steps: _Stepped, path: str, bounds: AgentLimits) -> None:
         self._name = name
         self._steps = steps
         self._path = path
-        self._module = module
         self._bounds = bounds
         self._taken = 0
         self._alone = False
+        self._over = False
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._over:
+            return
         # The agent has ended already: what the recipe says about it now is heard by nobody.
-        with suppress(Exception), _present(self._module):
+        with suppress(Exception):
             self._steps.close()
 
     async def next(self, results: Sequence[CallResult]) -> Turn:
-        """Hand over results, and step until the recipe wants calls or returns."""
-        await anyio.lowlevel.checkpoint()
+        """Hand over results, and step until the recipe wants calls or returns.
+
+        Others go on before its first step, and before each further call: not once more for its answer.
+        """
+        begun = self._taken > 0
+        if not begun:
+            await anyio.lowlevel.checkpoint()
+        turn = self._turn(results)
+        if begun and not turn.done:
+            await anyio.lowlevel.checkpoint()
+        return turn
+
+    def _turn(self, results: Sequence[CallResult]) -> Turn:
         reply: object = None
         failure: RemitError | None = None
         if self._alone and results:
@@ -186,6 +200,7 @@ class _RecipeRun:
             try:
                 wish = self._step(reply, failure)
             except StopIteration as stop:
+                self._over = True
                 return Turn(notes=tuple(notes), answer=stop.value, done=True)
             reply, failure = None, None
             if isinstance(wish, Note):
@@ -204,10 +219,9 @@ class _RecipeRun:
                 f"more than {self._bounds.recipe_steps_max} steps", code="E-RECIPE-STEPS"
             )
         try:
-            with _present(self._module):
-                if failure is not None:
-                    return self._steps.throw(failure)
-                return self._steps.send(reply)
+            if failure is not None:
+                return self._steps.throw(failure)
+            return self._steps.send(reply)
         except (StopIteration, RemitError):
             raise
         except (Exception, SystemExit) as error:
@@ -240,17 +254,16 @@ class _RecipeRun:
     def _checked(self, wish: object) -> Call:
         if not isinstance(wish, Call):
             raise self._wrong(f"a {type(wish).__name__} among calls")
-        fields: dict[str, tuple[object, type]] = {
-            "server": (wish.server, str),
-            "tool": (wish.tool, str),
-            "arguments": (wish.arguments, dict),
-        }
-        for name, (value, kind) in fields.items():
-            if not isinstance(value, kind):
-                raise self._wrong(
-                    f"a Call whose {name} is a {type(value).__name__}, not a {kind.__name__}"
-                )
+        self._require("server", wish.server, str)
+        self._require("tool", wish.tool, str)
+        self._require("arguments", wish.arguments, dict)
         return wish
+
+    def _require(self, name: str, value: object, kind: type) -> None:
+        if not isinstance(value, kind):
+            raise self._wrong(
+                f"a Call whose {name} is a {type(value).__name__}, not a {kind.__name__}"
+            )
 
     def _wrong(self, what: str) -> RecipeError:
         return self._error(
@@ -267,6 +280,8 @@ class _RecipeRun:
 
     def _place(self) -> Where:
         steps: object = self._steps
+        if isinstance(steps, _InPlace):
+            steps = steps.generator
         line = 0
         while inspect.isgenerator(steps) and steps.gi_frame is not None:
             if steps.gi_code.co_filename == self._path:
@@ -297,7 +312,7 @@ def _executed(source: RecipeSource) -> ModuleType:
             where=Where(source.path, line),
         ) from None
     try:
-        with _present(module):
+        with _Present(module):
             exec(code, vars(module))  # noqa: S102 - approved by its digest before it gets here
     except (Exception, SystemExit) as error:
         raise ConfigError(
@@ -309,17 +324,8 @@ def _executed(source: RecipeSource) -> ModuleType:
     return module
 
 
-def _present(module: ModuleType) -> AbstractContextManager[None]:
-    """Let the module be found by its name while its code runs: dataclasses look there."""
-    found = sys.modules.get(module.__name__) is module  # a program's own is there anyway
-    return _FOUND if found else _Present(module)
-
-
-_FOUND: Final = nullcontext()
-
-
 class _Present:
-    """A module in the place of whatever has its name."""
+    """A module in the place of whatever has its name, while its code runs: dataclasses look there."""
 
     __slots__ = ("_before", "_module")
 
@@ -338,6 +344,38 @@ class _Present:
             sys.modules.pop(name, None)
         else:
             sys.modules[name] = self._before
+
+
+class _Stepped(Protocol):
+    """What a recipe's run asks of its generator."""
+
+    def send(self, value: object, /) -> object: ...
+
+    def throw(self, error: BaseException, /) -> object: ...
+
+    def close(self) -> None: ...
+
+
+class _InPlace:
+    """The steps of a recipe whose module nobody finds by its name, except while they run."""
+
+    __slots__ = ("_module", "generator")
+
+    def __init__(self, generator: Steps, module: ModuleType) -> None:
+        self.generator = generator
+        self._module = module
+
+    def send(self, value: object, /) -> object:
+        with _Present(self._module):
+            return self.generator.send(value)
+
+    def throw(self, error: BaseException, /) -> object:
+        with _Present(self._module):
+            return self.generator.throw(error)
+
+    def close(self) -> None:
+        with _Present(self._module):
+            self.generator.close()
 
 
 def _no_such_function(

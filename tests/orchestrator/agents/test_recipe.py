@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from orchestrator.agents.events import AgentNoted
@@ -20,7 +21,7 @@ from orchestrator.core.errors import (
     Where,
 )
 from orchestrator.core.outcomes import RunStatus
-from tests.orchestrator.agents.stage import Stage, recipe, text_of
+from tests.orchestrator.agents.stage import ScriptedView, Stage, recipe, text_of
 
 PATH = "/made/up/recipes.py"
 
@@ -350,3 +351,27 @@ def test_a_recipes_file_is_bounded() -> None:
         load_recipe(replace(source, content=content + b"#"), "main", bounds=bounds)
 
     assert caught.value.code == "E-RECIPE-SIZE"
+
+
+async def test_others_go_on_between_calls_that_are_answered_without_a_wait() -> None:
+    async def at_once(call: Call) -> UntrustedContent:
+        return text_of(call, "ok")
+
+    told: list[str] = []
+    stage = Stage(view=ScriptedView(answer=at_once))
+    model = recipe(
+        "def main(task):\n"
+        "    for number in range(3):\n"
+        "        yield Call('files', 'read')\n"
+        "        task.inputs['told'].append(task.agent)\n"
+    )
+
+    async def work(name: str) -> None:
+        await stage.run(model, task=AgentTask(agent=name, prompt="p", inputs={"told": told}))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(work, "a")
+        group.start_soon(work, "b")
+
+    assert told not in (["a"] * 3 + ["b"] * 3, ["b"] * 3 + ["a"] * 3)
+    assert sorted(told) == ["a"] * 3 + ["b"] * 3
