@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, TypeVar, cast, overload
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 import anyio
 import anyio.lowlevel
@@ -25,14 +24,13 @@ from orchestrator.authority.snapshot import CapabilitySnapshot, CapabilityTable
 from orchestrator.authority.standing import Standing
 from orchestrator.broker import AgentView
 from orchestrator.catalog.toolbox import Toolbox
-from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.asks import AskDesk
-from orchestrator.sessions.discovering import SEARCH_TOOLS
 from orchestrator.sessions.lanes import Road
+from orchestrator.sessions.outfits import Outfit
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.task_work import Background, BackgroundWork
 from orchestrator.sessions.tasks import Task, TaskOrder
@@ -47,12 +45,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_FIRST_SHOWN: Final[WeakKeyDictionary[CapabilityTable, Toolbox]] = WeakKeyDictionary()
-"""What the models of agents are shown at the start, worked out once for all agents of a table."""
-
-READ_RESULT: Final = "read_result"
-"""The built-in tool by which an agent reads on where a result was cut."""
 
 
 class AgentFlight:
@@ -93,7 +85,9 @@ class AgentHome:
     in_background: Callable[[BackgroundWork], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# frozen by the type checker alone: at run time it costs three times as much to make, and one is made
+# for each agent
+@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
 class AgentPlan:
     """Who an agent is, and what it was given; what is kept of it when it is to be made again."""
 
@@ -114,18 +108,18 @@ def _no_shelf() -> Shelf | None:
 class Subagent:
     """A child that acts. Made by a session; holds no client.
 
-    Its view is admitted when it is made: what is added later is never in it (I7). `above` are the
-    agents that it descends from. `meter` counts what it and
-    all below it spend. `through` wraps its view while it works, to keep what it is answered; it widens nothing, since each call that it
-    passes on takes the whole road. `standing` is what it carries and has used, `turns` keeps what
-    its model says.
+    Its view is admitted when it is made, with its `outfit`: what is added later is never in it (I7).
+    `above` are the agents that it descends from. `meter` counts what it and all below it spend.
+    `through` wraps its view while it works, to keep what it is answered; it widens nothing, since each
+    call that it passes on takes the whole road. `standing` is what it carries and has used, `turns`
+    keeps what its model says.
     """
 
     stays: ClassVar[bool] = False
     """Whether it has one task after the other, for as long as nobody ends it."""
 
     plan: AgentPlan
-    table: CapabilityTable | None
+    outfit: Outfit | None
     cell: Cell
     home: AgentHome
     meter: Meter
@@ -147,19 +141,24 @@ class Subagent:
         return self.plan.model
 
     @property
+    def table(self) -> CapabilityTable | None:
+        """What it may reach; None if nothing was admitted."""
+        return None if self.outfit is None else self.outfit.table
+
+    @property
     def snapshot(self) -> CapabilitySnapshot | None:
         """The agent's frozen view; None if none was admitted, and then it reaches nothing."""
-        if self.table is None:
+        if self.outfit is None:
             return None
-        return CapabilitySnapshot(agent=self.id, cell=self.acting, table=self.table)
+        return CapabilitySnapshot(agent=self.id, cell=self.acting, table=self.outfit.table)
 
     @property
     def lineage(self) -> tuple[Ancestor, ...]:
         """The agents that its own children would descend from, itself the last."""
-        if self.table is None:  # its children reach as little as it does
+        table = self.table
+        if table is None:  # its children reach as little as it does
             return self.above
-        itself = Ancestor(self.table.principal, self.plan.grant, self.table.policy)
-        return (*self.above, itself)
+        return (*self.above, Ancestor(table.principal, self.plan.grant, table.policy))
 
     @property
     def shelf(self) -> Shelf:
@@ -233,9 +232,9 @@ class Subagent:
         A cancellation from outside goes on. No frame of its own waits: each costs an agent that is
         parked a third of a kilobyte.
         """
-        home = self.home
+        home, outfit = self.home, self.outfit
         self._follow(meter)
-        view = self._view(_toolbox(self.table))
+        view = self._view(None if outfit is None else outfit.toolbox)
         return run_agent(
             self.model,
             view if self.through is None else self.through(view),
@@ -245,7 +244,7 @@ class Subagent:
                 inputs=order.inputs,
                 history=history,
                 mail=no_mail if mail is None else mail.take,
-                shelf=self.shelf if _may_read_on(self.table) else None,
+                shelf=self.shelf if outfit is not None and outfit.reads_on else None,
                 stays=self.stays,
                 turns=self.turns,
             ),
@@ -408,37 +407,8 @@ class OneOffSubagent(Subagent):
         self._started = True
 
 
-def _may_read_on(table: CapabilityTable | None) -> bool:
-    return table is not None and table.find(BUILTIN_SERVER, READ_RESULT) is not None
-
-
 def _after(preamble: str, prompt: str) -> str:
     return f"{preamble}\n\n{prompt}" if preamble else prompt
-
-
-def _toolbox(table: CapabilityTable | None) -> Toolbox | None:
-    """Return what a model is shown at the start: the built-in tools, if it can search for the rest.
-
-    If it cannot, all that there is room for.
-    """
-    if table is None:
-        return None
-    first = _FIRST_SHOWN.get(table)
-    if first is None:
-        first = _FIRST_SHOWN[table] = _first_shown(table)
-    # who can load nothing needs none of its own
-    return first.copy() if _can_search(table) else first
-
-
-def _first_shown(table: CapabilityTable) -> Toolbox:
-    toolbox = Toolbox(spec for spec in table.specs if spec.server == BUILTIN_SERVER)
-    if not _can_search(table):
-        toolbox.load(spec for spec in table.specs if spec.server != BUILTIN_SERVER)
-    return toolbox
-
-
-def _can_search(table: CapabilityTable) -> bool:
-    return any(table.find(BUILTIN_SERVER, tool) is not None for tool in SEARCH_TOOLS)
 
 
 def shape_of(returns: type[Any] | Mapping[str, object] | None) -> AnswerShape[object]:

@@ -9,15 +9,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypedDict, TypeVar, cast
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from anyio.abc import TaskGroup
 
 from orchestrator.agents.budget import DEFAULT_BUDGET, OPEN_BUDGET, Budget, Meter, Price
 from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
-from orchestrator.audit.forms import FilledRecord, RecordForm
 from orchestrator.authority.admission import Ancestor, Grant
 from orchestrator.authority.ceilings import Pin
 from orchestrator.authority.ledger import Cell, Ledger
@@ -39,25 +37,26 @@ from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.family import PARENT, Family
 from orchestrator.sessions.lanes import Road
 from orchestrator.sessions.models import model_of
+from orchestrator.sessions.outfits import Outfit
 from orchestrator.sessions.persistent import PersistentSubagent
 from orchestrator.sessions.ports import SessionPorts
 from orchestrator.sessions.records import AgentRecord, AgentRecords
 from orchestrator.sessions.task_work import BackgroundWork
 from policies import Label
 
-__all__ = ["AgentWish", "Household", "TableOf", "wish_of"]
+__all__ = ["AgentWish", "Household", "OutfitOf", "wish_of"]
 
-TableOf = Callable[[AgentId, str, Grant, tuple[Ancestor, ...]], CapabilityTable]
+OutfitOf = Callable[[AgentId, str, Grant, tuple[Ancestor, ...]], Outfit]
 """Returns what an agent of this path and role may reach, under this grant, below these agents."""
 
 _NO_GRANT: Final = Grant()
 
-_ADMITTED: Final[WeakKeyDictionary[CapabilityTable, RecordForm]] = WeakKeyDictionary()
-
 SubagentT = TypeVar("SubagentT", bound=Subagent)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# frozen by the type checker alone: at run time it costs three times as much to make, and one is made
+# for each agent
+@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
 class AgentWish:
     """What an agent is to be, before anybody looked whether it may be."""
 
@@ -75,16 +74,6 @@ class AgentWish:
     labels: frozenset[Label] = frozenset()
 
 
-class _Parts(TypedDict):
-    plan: AgentPlan
-    table: CapabilityTable | None
-    cell: Cell
-    home: AgentHome
-    meter: Meter
-    above: tuple[Ancestor, ...]
-    standing: Standing
-
-
 class Household:
     """Every agent of one session, and what they share. `standing` is the parent's own agent's."""
 
@@ -99,14 +88,14 @@ class Household:
         desk: AskDesk,
         prices: Mapping[str, Price],
         budget: Budget,
-        table_of: TableOf,
+        outfit_of: OutfitOf,
         records: AgentRecords,
     ) -> None:
         self.standing = Standing()
         self._session_cell = session_cell
         self._audit = ports.audit
         self._now = ports.clock.now
-        self._table_of = table_of
+        self._outfit_of = outfit_of
         self._records = records
         self._family: Family[Subagent] = Family(limits)
         self._meter = Meter(budget, started=ports.clock.now())
@@ -168,7 +157,7 @@ class Household:
             ConfigError: a bad name, a name in use, or a cap.
             AuthorityError: the session or the parent has ended, or has nothing left to spend.
         """
-        return self._take_in(OneOffSubagent(**self._parts(wish), through=wish.through))
+        return self._take_in(self._made(wish, OneOffSubagent))
 
     def persistent(self, wish: AgentWish) -> PersistentSubagent:
         """Make an agent that stays. Raises as `one_off`, and ConfigError where its name has a record."""
@@ -205,12 +194,13 @@ class Household:
         return self._stay(wish_of(record, model), incarnation=record.incarnation + 1)
 
     def _stay(self, wish: AgentWish, *, incarnation: int) -> PersistentSubagent:
-        made = PersistentSubagent(
-            **self._parts(wish),
+        staying = partial(
+            PersistentSubagent,
             records=self._records,
             incarnation=incarnation,
             on_reopen=partial(self.reopen, wish.name, wish.model),
         )
+        made = self._made(wish, staying)
         made.begin()
         return self._take_in(made)
 
@@ -218,16 +208,17 @@ class Household:
         self._family.add(made)
         # what somebody allowed an earlier agent of this path was not allowed this one
         self._home.desk.forget(made.id)
-        if made.table is not None:
-            self._audit.append("snapshot_admitted", FilledRecord(_admitted(made.table), (made.id,)))
+        if made.outfit is not None:
+            self._audit.append("snapshot_admitted", made.outfit.admitted(made.id))
         return made
 
-    def _parts(self, wish: AgentWish) -> _Parts:
-        """Return what an agent is made of. Nothing is set aside for it if this raises."""
+    def _made(self, wish: AgentWish, kind: Callable[..., SubagentT]) -> SubagentT:
+        """Return an agent of this kind. Nothing is set aside for it if this raises."""
         parent = wish.parent
         agent = self._family.place(wish.name, parent, own=wish.own)
         role = wish.role or wish.name
         grant = wish.grant or _NO_GRANT
+        wanted = wish.budget or OPEN_BUDGET
         above = parent.lineage if parent is not None else ()
         now = self._now()
         purse = self._meter if parent is None else parent.purse
@@ -238,19 +229,18 @@ class Household:
             now + wish.lease_seconds,
         )
         try:
-            table = self._table_of(agent, role, grant, above)
-            wanted = wish.budget or OPEN_BUDGET
+            outfit = self._outfit_of(agent, role, grant, above)
             _refuse_broke(agent, purse, now)
         except BaseException:
             # an agent that was never made leaves nothing in the ledger
             self._home.ledger.revoke(cell, DenyReason.AGENT_CLOSED)
             raise
-        blind = parent is not None and parent.table is None
+        blind = parent is not None and parent.outfit is None
         # an agent of the program has what the program says; one that agents make shares with them
         meter = purse.child(wanted.or_else(DEFAULT_BUDGET) if parent is None else wanted, now)
         if parent is not None:
             purse.lend(meter)
-        return _Parts(
+        return kind(
             plan=AgentPlan(
                 id=agent,
                 role=role,
@@ -259,11 +249,12 @@ class Household:
                 budget=wanted,
                 preamble=wish.preamble,
             ),
-            table=None if blind else table,
+            outfit=None if blind else outfit,
             cell=cell,
             home=self._home,
             meter=meter,
             above=above,
+            through=wish.through,
             standing=Standing(parent.standing if parent is not None else None, wish.labels),
         )
 
@@ -275,24 +266,6 @@ class Household:
                 fix="start agents inside of its `async with` block",
             )
         self._group.start_soon(work)
-
-
-def _admitted(table: CapabilityTable) -> RecordForm:
-    """Return the records of snapshots of one table: they differ in whose they are."""
-    form = _ADMITTED.get(table)
-    if form is None:
-        form = _ADMITTED[table] = RecordForm(
-            "snapshot_admitted",
-            {
-                "agent": None,
-                "role": table.principal.role,
-                "snapshot": table.digest,
-                "policy": table.policy.digest,
-                "capabilities": len(table),
-                "interactive": table.principal.interactive,
-            },
-        )
-    return form
 
 
 def wish_of(record: AgentRecord, model: Model | str | None) -> AgentWish:

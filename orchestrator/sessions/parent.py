@@ -155,7 +155,7 @@ class ParentSession:
             desk=self._desk,
             prices=dict(prices or {}),
             budget=budget or OPEN_BUDGET,
-            table_of=self._tables.of,
+            outfit_of=self._tables.of,
             records=records or MemoryRecords(),
         )
 
@@ -222,7 +222,7 @@ class ParentSession:
     @property
     def view(self) -> AgentView:
         """The side of the broker of the parent's own agent: its rights come from the same policy."""
-        return self._household.own_view(self._tables.of(PARENT, PARENT, Grant(), ()))
+        return self._household.own_view(self._tables.of(PARENT, PARENT, Grant(), ()).table)
 
     def subagent(
         self,
@@ -371,7 +371,7 @@ class ParentSession:
 
     def rows(self, name: str, *, role: str, grant: Grant) -> tuple[Row, ...]:
         """Return what would be decided on everything on offer, for an agent that is not made."""
-        return self._tables.of(AgentId(name), role, grant, ()).rows
+        return self._tables.of(AgentId(name), role, grant, ()).table.rows
 
     # ------------------------------------------------------------------------- taking back
 

@@ -29,12 +29,13 @@ from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.core.outcomes import RunStatus
-from orchestrator.sessions.agents import READ_RESULT, OneOffSubagent, Subagent
+from orchestrator.sessions.agents import OneOffSubagent, Subagent
 from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.background import Helper, Helpers
 from orchestrator.sessions.defined import Definitions
 from orchestrator.sessions.household import AgentWish, Household
 from orchestrator.sessions.models import model_of
+from orchestrator.sessions.outfits import READ_RESULT
 from policies.patterns import NamePattern, PatternError
 
 __all__ = ["agent_tools"]

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from orchestrator.authority.admission import Ancestor, Grant, Offer, attenuate
 from orchestrator.authority.history import PolicyHistory
 from orchestrator.authority.ledger import Cell
-from orchestrator.authority.snapshot import CapabilityTable
 from orchestrator.broker import BuiltinTool
 from orchestrator.catalog.listing import CatalogTool
 from orchestrator.catalog.names import model_names
 from orchestrator.core.calls import ToolSpec
 from orchestrator.core.ids import AgentId
-from orchestrator.sessions.family import depth_of
+from orchestrator.sessions.family import PARENT, depth_of
+from orchestrator.sessions.outfits import Outfit
 from orchestrator.sessions.policing import annotations_of
 from orchestrator.sessions.servers import ServerConnection
 from policies import PolicySet, Principal
 
 __all__ = ["Tables"]
+
+TABLES_MAX: Final = 1_024
+"""Tables that are kept at a time. An agent without a role is a role of its own; who has a table keeps it."""
 
 
 class Tables:
@@ -47,8 +51,8 @@ class Tables:
         self._policies = policies
         self._interactive = interactive
         self._children = children
-        self._tables: dict[tuple[object, ...], CapabilityTable] = {}
-        self._short: dict[tuple[str, int, Grant], CapabilityTable] = {}
+        self._tables: dict[tuple[object, ...], Outfit] = {}
+        self._short: dict[tuple[str, bool, Grant], Outfit] = {}
         self._read: tuple[PolicySet, bool, bool] | None = None
 
     def clear(self) -> None:
@@ -56,16 +60,14 @@ class Tables:
         self._tables.clear()
         self._short.clear()
 
-    def of(
-        self, agent: AgentId, role: str, grant: Grant, above: tuple[Ancestor, ...]
-    ) -> CapabilityTable:
+    def of(self, agent: AgentId, role: str, grant: Grant, above: tuple[Ancestor, ...]) -> Outfit:
         """Return the table of an agent, below those `above`; the parent's own is below nobody."""
         policy = self._policies.present
         names_agents, bounds_children = self._said_by(policy)
         # most agents are made by the program: who is of one role and grant is one to the policy
-        short = None if above or names_agents else (role or agent, depth_of(agent), grant)
-        if short is not None and (table := self._short.get(short)) is not None:
-            return table
+        short = None if above or names_agents else (role or agent, agent == PARENT, grant)
+        if short is not None and (found := self._short.get(short)) is not None:
+            return found
         children = 0
         if above and bounds_children:
             children = self._children(AgentId(agent.rpartition("/")[0]))
@@ -77,9 +79,9 @@ class Tables:
             above=tuple(replace(each.principal, above=()) for each in above),
         )
         key = (principal, grant, above, children)
-        table = self._tables.get(key)
-        if table is None:
-            table = self._tables[key] = attenuate(
+        found = self._tables.get(key)
+        if found is None:
+            table = attenuate(
                 self._offers(),
                 principal=principal,
                 policy=policy,
@@ -88,9 +90,12 @@ class Tables:
                 since=self._policies.since,
                 children=children,
             )
+            if len(self._tables) >= TABLES_MAX:
+                self.clear()
+            found = self._tables[key] = Outfit(table)
         if short is not None:
-            self._short[short] = table
-        return table
+            self._short[short] = found
+        return found
 
     def _said_by(self, policy: PolicySet) -> tuple[bool, bool]:
         """Return whether it names agents, and bounds children: its rules are gone through once."""

@@ -185,7 +185,7 @@ async def test_what_a_builtin_says_after_authority_has_ended_is_not_delivered() 
 async def test_no_builtin_runs_without_a_view() -> None:
     waiting = Waiting()
     async with staged(builtins=[waiting.tool]) as stage:
-        blind = replace(stage.agent(), table=None)
+        blind = replace(stage.agent(), outfit=None)
 
         assert (await refusal(blind.view, "remit/waiting")).reason is DenyReason.NO_VIEW
         assert not waiting.begun.is_set()

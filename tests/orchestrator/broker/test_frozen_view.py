@@ -244,7 +244,7 @@ async def test_an_agent_with_a_toolbox_is_shown_what_is_loaded_there_and_no_more
 @pytest.mark.requirement("I28")
 async def test_without_a_view_there_is_nothing_to_be_seen() -> None:
     async with staged() as stage:
-        blind = replace(stage.agent(), table=None).view
+        blind = replace(stage.agent(), outfit=None).view
 
         assert (list(blind.tools), list(blind.resources), list(blind.prompts)) == ([], [], [])
 

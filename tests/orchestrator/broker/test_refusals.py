@@ -33,7 +33,7 @@ def deep(levels: int) -> dict[str, object]:
 @pytest.mark.requirement("I28", "S-22")
 async def test_without_an_admitted_snapshot_the_lists_are_empty() -> None:
     async with staged() as stage:
-        blind = replace(stage.agent(), table=None)
+        blind = replace(stage.agent(), outfit=None)
 
     assert blind.snapshot is None
     assert list(blind.view.tools) == []
@@ -45,7 +45,7 @@ async def test_without_an_admitted_snapshot_every_call_is_refused_though_the_par
     tool: str,
 ) -> None:
     async with staged() as stage:
-        blind = replace(stage.agent(), table=None)
+        blind = replace(stage.agent(), outfit=None)
 
         error = await refusal(blind.view, tool)
 
@@ -57,7 +57,7 @@ async def test_without_an_admitted_snapshot_every_call_is_refused_though_the_par
 @pytest.mark.requirement("I28")
 async def test_a_refusal_for_want_of_a_view_comes_before_any_look_at_the_arguments() -> None:
     async with staged() as stage:
-        blind = replace(stage.agent(), table=None)
+        blind = replace(stage.agent(), outfit=None)
 
         assert (await refusal(blind.view, "files/read", [1])).reason is DenyReason.NO_VIEW
 

@@ -229,7 +229,7 @@ async def test_a_child_gets_no_more_than_its_parent_was_granted() -> None:
 @pytest.mark.requirement("I28", "S-22")
 async def test_a_child_of_an_agent_without_a_view_has_none_either() -> None:
     async with staged(DELEGATES) as stage:
-        blind = replace(stage.agent("blind"), table=None)
+        blind = replace(stage.agent("blind"), outfit=None)
         child = stage.agent("child", parent=blind)
 
         assert list(child.view.tools) == []
