@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from orchestrator.agents.mailbox import Message, no_mail
 from orchestrator.agents.shelf import Shelf
@@ -47,7 +47,9 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# frozen by the type checker alone: at run time it costs three times as much to make, and one is made
+# for each call
+@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
 class CallResult:
     """What became of a call: content, or the error that ended it. Exactly one is set."""
 
@@ -73,7 +75,9 @@ class Usage:
     output_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# frozen by the type checker alone: at run time it costs three times as much to make, and one is made
+# for each turn
+@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
 class Turn:
     """One step of a model: calls to make (side by side), or the answer. `done` ends the agent.
 
@@ -123,7 +127,9 @@ class TurnKeeper(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# frozen by the type checker alone: at run time it costs three times as much to make, and one is made
+# for each agent
+@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
 class AgentTask:
     """What an agent is asked to do. `inputs` are other agents' results by name: untrusted.
 
