@@ -28,7 +28,6 @@ __all__ = [
     "Endpoint",
     "Engine",
     "RunningExchange",
-    "SideTicket",
     "name_server",
     "within_origin",
 ]
@@ -159,35 +158,6 @@ def within_origin(base: Target, reference: str) -> Target:
     if target.origin != base.origin:
         raise RemoteProtocolError("the server named an address of another origin", stage="receive")
     return target
-
-
-class SideTicket:
-    """The ticket of a request that carries no frame: a GET, a DELETE.
-
-    `settled` is set once nobody wants it any more.
-    """
-
-    id: int | None = None
-    method: str = ""
-    name: str = ""
-    headers: Sequence[tuple[str, str]] = ()
-
-    def __init__(self) -> None:
-        self.delivery = Delivery.NOT_SENT
-        self.bytes_sent = 0
-        self.settled = False
-
-    def refused(self, error: Exception) -> None:
-        """Do nothing: its stream is told."""
-
-    def written(self) -> None:
-        """Do nothing: its stream is told."""
-
-    def failed(self, error: Exception) -> None:
-        """Do nothing: its stream is told."""
-
-    def lost(self) -> None:
-        """Do nothing: its stream is told."""
 
 
 def name_server(error: Exception, server: str, delivery: Delivery) -> Exception:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from mcp_client.net.endpoint import RunningExchange, SideTicket, within_origin
+from mcp_client.net.endpoint import RunningExchange, within_origin
 from mcp_client.net.http.messages import ExchangeSink, Target
+from mcp_client.net.http.side_ticket import SideTicket
 from mcp_client.net.link import HttpLink
 from mcp_client.net.reactor import TimerHandle
 from mcp_client.ports import SendGuard

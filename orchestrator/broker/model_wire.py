@@ -12,17 +12,10 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
-from mcp_client.net.http.collecting import Collector, QuietTicket
+from mcp_client.net.http.collecting import Collector
 from mcp_client.net.http.engine import HttpEngine
-from mcp_client.net.http.errors import (
-    ConnectError,
-    ConnectionLostError,
-    ConnectTimeoutError,
-    ExchangeTimeoutError,
-    HttpProtocolError,
-    RequestRefusedError,
-)
-from mcp_client.net.http.exchange import Exchange
+from mcp_client.net.http.errors import HttpError
+from mcp_client.net.http.libraries import asked_headers, error_name
 from mcp_client.net.http.limits import HttpLimits
 from mcp_client.net.http.messages import HttpRequest, Target
 from mcp_client.net.reactor import Reactor, open_reactor
@@ -32,10 +25,6 @@ __all__ = ["REQUEST_BYTES_MAX", "ModelWire", "open_model_wire"]
 
 REQUEST_BYTES_MAX: Final = 32 * 1024 * 1024
 """One request to a provider holds the whole conversation; no provider takes more."""
-_REWRITTEN: Final = frozenset(
-    {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
-)
-"""Headers that the library adds by itself; the encoder writes its own."""
 
 
 class _Guard:
@@ -76,20 +65,14 @@ class ModelWire(httpx2.AsyncBaseTransport):
             ours = HttpRequest(
                 method=request.method,
                 target=_target(request),
-                headers=[
-                    (name, value)
-                    for name, value in request.headers.multi_items()
-                    if name.lower() not in _REWRITTEN
-                ],
+                headers=asked_headers(request.headers.multi_items()),
                 body=await request.aread(),
             )
-            engine = self._engine(request.url)
-            collector = Collector(self._reactor)
-            exchange = engine.exchange(ours, self._guard, QuietTicket(), collector)
-            collector.exchange = exchange
-            return await _response(collector, exchange, request)
-        except RequestRefusedError as error:
+            collector = Collector(self._engine(request.url), ours, self._guard)
+            status, headers = await collector.head()
+        except HttpError as error:
             _raise(error, request)
+        return httpx2.Response(status, headers=[*headers], stream=_Body(collector, request))
 
     def close(self) -> None:
         """End every connection, in this step."""
@@ -123,41 +106,22 @@ async def open_model_wire(require: Callable[[], None]) -> AsyncGenerator[ModelWi
 class _Body(httpx2.AsyncByteStream):
     """The body of a response that is not complete yet."""
 
-    def __init__(self, collector: Collector, exchange: Exchange, request: httpx2.Request) -> None:
+    def __init__(self, collector: Collector, request: httpx2.Request) -> None:
         self._collector = collector
-        self._exchange = exchange
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        collector = self._collector
-        while True:
-            if data := collector.take():
-                yield data
-            elif collector.complete:
-                return
-            elif collector.error is not None:
-                _raise(collector.error, self._request)
-            else:
-                await collector.until(lambda: collector.complete or collector.has_data)
+        while data := await self._piece():
+            yield data
+
+    async def _piece(self) -> bytes:
+        try:
+            return await self._collector.piece()
+        except HttpError as error:
+            _raise(error, self._request)
 
     async def aclose(self) -> None:
-        self._exchange.abort()
-
-
-async def _response(
-    collector: Collector, exchange: Exchange, request: httpx2.Request
-) -> httpx2.Response:
-    try:
-        await collector.until(lambda: collector.head is not None)
-    except BaseException:
-        exchange.abort()
-        raise
-    if collector.head is None:
-        assert collector.error is not None
-        _raise(collector.error, request)
-    status, headers = collector.head
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    return httpx2.Response(status, headers=raw, stream=_Body(collector, exchange, request))
+        self._collector.abort()
 
 
 def _target(request: httpx2.Request) -> Target:
@@ -170,24 +134,10 @@ def _proxy_of(url: httpx2.URL, proxies: Mapping[str, str]) -> str:
     return "" if not found or proxy_bypass(f"{url.host}:{url.port or ''}".rstrip(":")) else found
 
 
-def _raise(error: Exception, request: httpx2.Request) -> NoReturn:
-    """Raise the library's word for one of our errors; a refusal stays as it is."""
-    kind: Callable[..., httpx2.TransportError]
-    match error:
-        case ConnectTimeoutError():
-            kind = httpx2.ConnectTimeout
-        case ConnectError():
-            kind = httpx2.ConnectError
-        case ExchangeTimeoutError():
-            kind = httpx2.ReadTimeout
-        case ConnectionLostError(stage="send"):
-            kind = httpx2.WriteError
-        case ConnectionLostError():
-            kind = httpx2.ReadError
-        case HttpProtocolError():
-            kind = httpx2.RemoteProtocolError
-        case RequestRefusedError():
-            kind = httpx2.LocalProtocolError
-        case _:
-            raise error
+def _raise(error: HttpError, request: httpx2.Request) -> NoReturn:
+    """Raise the library's word for one of our errors."""
+    name = error_name(error)
+    if name is None:
+        raise error
+    kind: Callable[..., httpx2.TransportError] = getattr(httpx2, name)
     raise kind(str(error), request=request) from error

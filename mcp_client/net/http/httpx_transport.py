@@ -6,32 +6,18 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import httpx
 
-from mcp_client.net.http.collecting import Collector, QuietTicket
+from mcp_client.net.http.collecting import Collector
 from mcp_client.net.http.engine import HttpEngine
-from mcp_client.net.http.errors import (
-    ConnectError,
-    ConnectionLostError,
-    ConnectStep,
-    ConnectTimeoutError,
-    ExchangeTimeoutError,
-    HttpProtocolError,
-    RequestRefusedError,
-)
-from mcp_client.net.http.exchange import Exchange
+from mcp_client.net.http.errors import HttpError, RequestRefusedError
+from mcp_client.net.http.libraries import asked_headers, error_name
 from mcp_client.net.http.messages import HttpRequest, Target
-from mcp_client.net.reactor import Reactor
 from mcp_client.ports import SendGuard
 
 __all__ = ["GuardedTransport", "guarded_client"]
-
-_REWRITTEN: Final = frozenset(
-    {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
-)
-"""Headers that httpx adds by itself; the encoder writes its own."""
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
@@ -63,26 +49,18 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         if guard is None:
             raise httpx.LocalProtocolError("a request without a guard is not sent", request=request)
         timeouts = request.extensions.get("timeout", {})
-        reactor = self._engine.reactor
         try:
             parts = [timeouts.get(part) for part in ("pool", "connect", "write", "read")]
             whole = None if None in parts else sum(part for part in parts if part is not None)
             ours = HttpRequest(
                 method=request.method,
                 target=_target(request),
-                headers=[
-                    (name, value)
-                    for name, value in request.headers.multi_items()
-                    if name not in _REWRITTEN
-                ],
+                headers=asked_headers(request.headers.multi_items()),
                 body=await _body(request, self._engine.request_body_bytes_max),
-                deadline=None if whole is None else reactor.now() + whole,
+                deadline=None if whole is None else self._engine.reactor.now() + whole,
             )
-            sink = Collector(reactor)
-            exchange = self._engine.exchange(ours, guard, QuietTicket(), sink)
-            sink.exchange = exchange
-            return await _response(sink, exchange, reactor, timeouts.get("read"))
-        except RequestRefusedError as error:
+            return await _response(Collector(self._engine, ours, guard), timeouts.get("read"))
+        except HttpError as error:
             _raise(error, request)
 
 
@@ -106,52 +84,32 @@ def guarded_client(engine: HttpEngine, *, seconds: float) -> httpx.AsyncClient:
 class _Stream(httpx.AsyncByteStream):
     """The body of a response that is not complete yet."""
 
-    def __init__(
-        self, sink: Collector, exchange: Exchange, reactor: Reactor, read_seconds: float | None
-    ) -> None:
-        self._sink = sink
-        self._exchange = exchange
-        self._reactor = reactor
+    def __init__(self, collector: Collector, read_seconds: float | None) -> None:
+        self._collector = collector
         self._read_seconds = read_seconds
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        sink = self._sink
-        while True:
-            if data := sink.take():
-                yield data
-            elif sink.complete:
-                return
-            elif sink.error is not None:
-                _raise(sink.error, None)
-            else:
-                if self._read_seconds is not None:
-                    self._exchange.deadline = self._reactor.now() + self._read_seconds
-                await sink.until(lambda: sink.complete or sink.has_data)
+        while data := await self._piece():
+            yield data
+
+    async def _piece(self) -> bytes:
+        try:
+            return await self._collector.piece(self._read_seconds)
+        except HttpError as error:
+            _raise(error, None)
 
     async def aclose(self) -> None:
-        self._exchange.abort()
+        self._collector.abort()
 
 
-async def _response(
-    sink: Collector, exchange: Exchange, reactor: Reactor, read_seconds: float | None
-) -> httpx.Response:
-    try:
-        await sink.until(lambda: sink.head is not None)
-    except BaseException:
-        exchange.abort()
-        raise
-    if sink.head is None:
-        assert sink.error is not None
-        _raise(sink.error, None)
-    exchange.deadline = None  # from here each wait has its own
-    status, headers = sink.head
+async def _response(collector: Collector, read_seconds: float | None) -> httpx.Response:
+    status, headers = await collector.head()
     stream: httpx.AsyncByteStream
-    if sink.complete:
-        stream = httpx.ByteStream(sink.take())
+    if collector.complete:
+        stream = httpx.ByteStream(collector.take())
     else:
-        stream = _Stream(sink, exchange, reactor, read_seconds)
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    return httpx.Response(status, headers=raw, stream=stream)
+        stream = _Stream(collector, read_seconds)
+    return httpx.Response(status, headers=[*headers], stream=stream)
 
 
 def _target(request: httpx.Request) -> Target:
@@ -189,28 +147,10 @@ async def _closing(stream: AsyncIterator[bytes]) -> AsyncGenerator[AsyncIterator
             await stream.aclose()
 
 
-def _raise(error: Exception, request: httpx.Request | None) -> NoReturn:
-    """Raise httpx's word for one of our errors; a guard's own stays as it is."""
-    kind: Callable[..., httpx.TransportError]
-    match error:
-        case ConnectTimeoutError():
-            kind = httpx.ConnectTimeout
-        case ConnectError(step=ConnectStep.PROXY):
-            kind = httpx.ProxyError
-        case ConnectError():
-            kind = httpx.ConnectError
-        case ExchangeTimeoutError(stage="send"):
-            kind = httpx.WriteTimeout
-        case ExchangeTimeoutError():
-            kind = httpx.ReadTimeout
-        case ConnectionLostError(stage="send"):
-            kind = httpx.WriteError
-        case ConnectionLostError():
-            kind = httpx.ReadError
-        case HttpProtocolError():
-            kind = httpx.RemoteProtocolError
-        case RequestRefusedError():
-            kind = httpx.LocalProtocolError
-        case _:
-            raise error
+def _raise(error: HttpError, request: httpx.Request | None) -> NoReturn:
+    """Raise httpx's word for one of our errors."""
+    name = error_name(error)
+    if name is None:
+        raise error
+    kind: Callable[..., httpx.TransportError] = getattr(httpx, name)
     raise kind(str(error), request=request) from error

@@ -8,8 +8,8 @@ from typing import Final
 
 import anyio
 
-from mcp_client.net.endpoint import SideTicket
 from mcp_client.net.http.messages import ExchangeSink
+from mcp_client.net.http.side_ticket import SideTicket
 from mcp_client.net.link import HttpLink
 from mcp_client.net.posting import PostsUnderWay
 from mcp_client.net.reactor import Reactor, TimerHandle, Waiter
