@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -22,10 +23,15 @@ class Stamp:
     `agent` and `target` must be in force; `link` (the server), `login` (the credential that it is
     reached with) and `policy` must not have moved on either. The generations are the ones that the
     decision was made under, never the present ones. A server without a login has one cell for both.
+
+    Attributes:
+        clear: the number of the ledger's turn at which all of them were found in force. As long as
+            it is that one nothing was taken back from anybody, and none needs to be looked at.
     """
 
     __slots__ = (
         "agent",
+        "clear",
         "lease_until",
         "link",
         "link_generation",
@@ -34,6 +40,7 @@ class Stamp:
         "policy",
         "policy_generation",
         "target",
+        "turn",
     )
 
     # by place: for a class, keywords cost as much again as all that it does
@@ -41,6 +48,8 @@ class Stamp:
         self, agent: Cell, target: Cell, link: Cell, policy: Cell, login: Cell | None = None
     ) -> None:
         self.agent = agent
+        self.turn = agent.turn
+        self.clear = math.nan  # equal to no number: nothing was looked at
         self.lease_until = agent.lease_until
         self.target = target
         self.link = link
@@ -55,7 +64,10 @@ class Stamp:
         return self.agent.reason or self.login.reason or self.target.reason or self.link.reason
 
     def lapsed(self) -> DenyReason | None:
-        """Return the first cause that is no longer in force; None if all are. Only reads."""
+        """Return the first cause that is no longer in force; None if all are. Takes nothing back."""
+        turn = self.turn.number
+        if self.clear == turn:
+            return None
         if self.agent.reason is not None:
             return self.agent.reason
         if self.login.reason is not None:
@@ -70,6 +82,7 @@ class Stamp:
             return self.link.void_reason
         if self.login.generation != self.login_generation:
             return self.login.void_reason
+        self.clear = turn  # the one before the first look: an act since then makes this another
         return None
 
 
@@ -103,18 +116,21 @@ class Permit:
 
     def lapsed(self) -> DenyReason | None:
         """Return why nothing may go out, or come back, under this permit; None if it may."""
-        reason = self.stamp.lapsed()
-        if reason is None and self._now() > self.stamp.lease_until:
+        stamp = self.stamp
+        # a call less where nothing was taken back, which is nearly always
+        reason = None if stamp.clear == stamp.turn.number else stamp.lapsed()
+        if reason is None and stamp.lease_until != math.inf and self._now() > stamp.lease_until:
             return DenyReason.LEASE_OVER
         return reason
 
     def check(self) -> None:
         """Return if the frame may go out in this very step; raise AuthorityError otherwise."""
-        reason = self.stamp.lapsed()
+        stamp = self.stamp
+        reason = None if stamp.clear == stamp.turn.number else stamp.lapsed()
         if reason is None:
             if self._spent:
                 reason = DenyReason.PERMIT_SPENT
-            elif (now := self._now()) > self.stamp.lease_until:
+            elif (now := self._now()) > stamp.lease_until:
                 reason = DenyReason.LEASE_OVER
             elif now > self._deadline:
                 reason = DenyReason.DEADLINE_PASSED

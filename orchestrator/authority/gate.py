@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Final
 
 from orchestrator.authority._mint import Permit, Stamp
 from orchestrator.authority.approval import Approval
@@ -14,6 +16,8 @@ from orchestrator.core.ids import CallId
 from policies import Decision, Effect
 
 __all__ = ["Gate", "Permit", "Stamp"]
+
+_PERMIT: Final = Effect.PERMIT
 
 
 class Gate:
@@ -35,7 +39,8 @@ class Gate:
             snapshot.cell, capability.target, capability.link, self._policy, capability.login
         )
         reason = stamp.lapsed()
-        if reason is None and self._now() > stamp.lease_until:
+        # most have no lease, and no clock is read for them
+        if reason is None and stamp.lease_until != math.inf and self._now() > stamp.lease_until:
             reason = DenyReason.LEASE_OVER
         if reason is not None:
             raise AuthorityError(
@@ -63,8 +68,8 @@ class Gate:
         Raises AuthorityError: what the call depends on has moved since `stamp` was taken, the
         decision is not a permit, or the approval does not fit what is about to happen.
         """
-        reason = stamp.lapsed()
-        if reason is None and decision.effect is not Effect.PERMIT:
+        reason = None if stamp.clear == stamp.turn.number else stamp.lapsed()
+        if reason is None and decision.effect is not _PERMIT:
             reason = self._undecided(call, capability, stamp, decision, approval, params)
         if reason is not None:
             rule = str(decision.reasons[0]) if decision.reasons else ""

@@ -18,17 +18,16 @@ class PolicyHistory:
 
     An agent's rights are those of its start and of every policy since: what one of them took away,
     none gives back.
+
+    Attributes:
+        present: the policy that new agents start under.
     """
 
-    __slots__ = ("_policies",)
+    __slots__ = ("_policies", "present")
 
     def __init__(self, policy: PolicySet) -> None:
         self._policies = [policy]
-
-    @property
-    def present(self) -> PolicySet:
-        """The policy that new agents start under."""
-        return self._policies[-1]
+        self.present = policy
 
     def replace(self, policy: PolicySet) -> None:
         """Let another policy hold from now on, besides those before it."""
@@ -36,6 +35,7 @@ class PolicyHistory:
             # told from itself at an earlier time: who started then is bound by all in between
             policy = copy(policy)
         self._policies = [*self._policies, policy][-POLICIES_KEPT_MAX:]
+        self.present = policy
 
     def since(self, policy: PolicySet) -> tuple[PolicySet, ...]:
         """Return a policy and all after it; none if it is too old to be known."""

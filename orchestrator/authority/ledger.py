@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from orchestrator.core.errors import AuthorityError, DenyReason
 
-__all__ = ["Cell", "CellKind", "Flight", "Flip", "Ledger"]
+__all__ = ["Cell", "CellKind", "Flight", "Flip", "Ledger", "Turn"]
 
 
 class CellKind(Enum):
@@ -37,6 +37,20 @@ INHERITED: Final = {
 """What a descendant is told when its ancestor ends for a cause of the ancestor's own."""
 
 
+class Turn:
+    """How often anything at all was taken back: what was in force still is, while that stays equal.
+
+    Attributes:
+        number: of acts that are over. Not a number, and so equal to nothing, in the midst of one: who
+            looks then, as a finaliser may, has to look at each cell.
+    """
+
+    __slots__ = ("number",)
+
+    def __init__(self) -> None:
+        self.number = 0.0
+
+
 class Cell:
     """One incarnation of one thing. Made, killed and voided by its ledger only.
 
@@ -48,6 +62,7 @@ class Cell:
         reason: why it is dead; None while it is in force. Never goes back to None.
         lease_until: when it ends by itself, in the seconds of the session's clock; never later than
             what it stands under.
+        turn: its ledger's.
     """
 
     __slots__ = (
@@ -60,6 +75,7 @@ class Cell:
         "lease_until",
         "name",
         "reason",
+        "turn",
         "void_reason",
     )
 
@@ -71,7 +87,10 @@ class Cell:
         parent: Cell | None,
         lease_until: float = math.inf,
         second: Cell | None = None,
+        *,
+        turn: Turn,
     ) -> None:
+        self.turn = turn
         self.kind = kind
         self.name = name
         self.incarnation = incarnation
@@ -162,6 +181,7 @@ class Ledger:
         self._thread = thread
         self._owner = thread()
         self._incarnations = 0
+        self._turn = Turn()
         self._flights: dict[Flight, Cell | None] = {}
         self._own: dict[Cell | None, dict[Flight, None]] = {}
         """The same by the agent whose they are."""
@@ -194,7 +214,7 @@ class Ledger:
         self._incarnations += 1
         if and_under is not None:
             lease_until = min(lease_until, and_under.lease_until)
-        cell = Cell(kind, name, self._incarnations, under, lease_until, and_under)
+        cell = Cell(kind, name, self._incarnations, under, lease_until, and_under, turn=self._turn)
         if under is not None:
             under.adopt(cell)
         if and_under is not None:
@@ -211,6 +231,7 @@ class Ledger:
         inherited = INHERITED.get(reason, reason)
         killed: list[Cell] = []
         stack = [cell]
+        turns, self._turn.number = self._turn.number, math.nan
         while stack:
             current = stack.pop()
             if current.reason is None:
@@ -220,14 +241,17 @@ class Ledger:
                 killed.append(current)
                 stack.extend(current.children)
         cell.release()
+        self._turn.number = turns + 1
         return self._flip(cell, reason, len(killed), self._concerned(killed or [cell]))
 
     def void(self, cell: Cell, reason: DenyReason) -> Flip:
         """End the permits in flight that depend on `cell`; the cell itself stays in force."""
         self._assert_thread()
         if cell.reason is None:
+            turns, self._turn.number = self._turn.number, math.nan
             cell.generation += 1
             cell.void_reason = reason
+            self._turn.number = turns + 1
         return self._flip(cell, reason, 0, tuple(self._flights))
 
     def depart(self, flight: Flight, agent: Cell | None = None) -> None:

@@ -44,6 +44,7 @@ writes the templates, and can have a model ask for any URI; what is beyond is no
 TEMPLATE_CHARS: Final = 300
 """What a template costs besides: the reading of it."""
 
+_TOOL: Final = CallMethod.TOOL
 _Key = tuple[str, CallMethod, CapabilityKind, str]
 
 
@@ -208,7 +209,7 @@ class CapabilityTable:
 
     def find_call(self, call: Call) -> Capability | None:
         """Return what a call is about, if it is in the table; a URI may be a template's."""
-        if call.method is CallMethod.TOOL:
+        if call.method is _TOOL:
             return self._by_name.get((call.server, call.tool))  # type: ignore[arg-type]
         found = self._data.get((call.server, call.method, call.kind, call.tool))
         if found is not None or call.method is not CallMethod.READ:

@@ -192,6 +192,19 @@ def test_each_change_moves_the_generation_by_one_and_says_how_many_cells_died() 
     assert (voided.cells, revoked.cells) == (0, 2)
 
 
+def test_each_act_that_changes_a_cell_is_another_turn_for_all_cells() -> None:
+    ledger = Ledger(thread=lambda: 1)
+    login = ledger.open(CellKind.LOGIN, "git")
+    other = ledger.open(CellKind.SERVER, "files")
+    assert other.turn.number == 0
+
+    ledger.void(login, DenyReason.SCOPE_CHANGED)
+    assert other.turn.number == 1
+
+    ledger.revoke(login, DenyReason.LOGGED_OUT)
+    assert other.turn.number == 2
+
+
 def test_what_is_dead_is_voided_no_more_and_tells_its_first_cause() -> None:
     ledger = Ledger(thread=one_thread)
     login = ledger.open(CellKind.LOGIN, "git")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
 
 import pytest
 
@@ -162,6 +166,61 @@ def test_a_dead_agent_is_told_before_its_lease_is() -> None:
         gate.stamp(snapshot, found(snapshot.table, "git", "log"))
 
     assert caught.value.reason is DenyReason.AGENT_CANCELLED
+
+
+@contextmanager
+def calling_often(fn: Callable[[], object]) -> Generator[None]:
+    """Within the block call `fn` wherever a function begins: as a finaliser may be, in any midst."""
+
+    def note(_frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            fn()
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+@pytest.mark.requirement("I1")
+def test_who_looks_in_the_midst_of_an_act_is_told_of_each_cell_as_it_is_by_then() -> None:
+    ledger = Ledger(thread=lambda: 1)
+    others = [ledger.open(kind, "x") for kind in (CellKind.SERVER, CellKind.POLICY)]
+    agents = [ledger.open(CellKind.AGENT, "a")]
+    for depth in range(4):
+        agents.append(ledger.open(CellKind.AGENT, f"a/{depth}", under=agents[-1]))
+
+    def stamped(agent: Cell) -> Stamp:
+        return Stamp(agent=agent, target=others[0], link=others[0], policy=others[1])
+
+    stamps = [stamped(agent) for agent in agents]
+    assert [stamp.lapsed() for stamp in stamps] == [None] * 5
+    seen: list[int] = []
+
+    def look() -> None:
+        # of those that are made in the midst as well: each is looked at again later in it
+        stamps.extend([stamped(agent) for agent in agents if agent.reason is None])
+        assert [stamp.lapsed() for stamp in stamps] == [stamp.agent.reason for stamp in stamps]
+        seen.append(sum(agent.reason is None for agent in agents))
+
+    with calling_often(look):
+        ledger.revoke(agents[0], DenyReason.AGENT_CANCELLED)
+
+    assert {0, 1, 2, 3, 4, 5} == set(seen)
+    assert None not in [stamp.lapsed() for stamp in stamps]
+
+
+def test_an_act_that_concerns_others_leaves_a_stamp_and_what_is_taken_back_next_ends_it() -> None:
+    world = Apart()
+    assert world.stamp.lapsed() is None
+    world.ledger.revoke(world.ledger.open(CellKind.AGENT, "b"), DenyReason.AGENT_CLOSED)
+    assert world.stamp.lapsed() is None
+
+    world.ledger.void(world.policy, DenyReason.POLICY_CHANGED)
+
+    assert world.stamp.lapsed() is DenyReason.POLICY_CHANGED
 
 
 @pytest.mark.requirement("I21")
