@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -38,7 +39,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# one for each request, and frozen it takes three times as long: the type checker keeps it as it is
+@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
 class Exchange:
     """How a request and its retries are made: see `ClientSession.start`."""
 
@@ -56,17 +58,31 @@ async def run_exchange(session: ClientSession, method: str, params: bytes, how: 
     then InputRequiredError says what to go on with. Raises InputRefusedError if a question was not
     answered, UndeclaredInputError, and what `ask` raises.
     """
-    if how.guard is None:
+    asked = None
+    if method in CACHEABLE:
         # what goes under leave of its own is always sent: the leave is for that
-        kept = _recall(session, method, params)
+        kept = _recall(session, method, params) if how.guard is None else None
         if kept is not None:
             return kept
-    asked = session.recall.asking(method, params) if method in CACHEABLE else None
-    outcome = await _round(session, method, params, how, None)
-    if asked is not None and isinstance(session.connection, ModernConnection):
+        asked = session.recall.asking(method, params)
+    declares = how.declares
+    # what `_round` does, without a coroutine for each request
+    outcome = await ask(
+        session,
+        method,
+        params,
+        guard=how.guard,
+        seconds=how.seconds,
+        on_progress=how.on_progress,
+        declares=declares,
+    )
+    if not session.connection.has_rounds:
+        return outcome
+    outcome = read_outcome(session, method, params, outcome, declares=declares)
+    if asked is not None:
         # an unfinished answer is none, and what came of its retry depended on more than the params
         session.recall.keep(asked, outcome)
-    # hardly ever is there more to do: a coroutine for nothing would cost every call
+    # hardly ever is there more to do
     return await _finish(session, outcome, how) if isinstance(outcome, InputRequired) else outcome
 
 
@@ -121,7 +137,7 @@ def check_owner(session: ClientSession, owner: Owner) -> None:
 
 
 def _recall(session: ClientSession, method: str, params: bytes) -> object:
-    if method not in CACHEABLE or not isinstance(session.connection, ModernConnection):
+    if not isinstance(session.connection, ModernConnection):
         return None
     kept = session.recall.find(method, params)
     if kept is not None:
@@ -154,9 +170,9 @@ async def _round(
     method: str,
     params: bytes,
     how: Exchange,
-    before: InputRequired | None,
+    before: InputRequired,
 ) -> object:
-    declares = how.declares if before is None else before.declared
+    """Ask once more, with the answers to what was asked `before`."""
     result = await ask(
         session,
         method,
@@ -164,9 +180,9 @@ async def _round(
         guard=how.guard,
         seconds=how.seconds,
         on_progress=how.on_progress,
-        declares=declares,
+        declares=before.declared,
     )
-    return read_outcome(session, method, params, result, declares=declares, before=before)
+    return read_outcome(session, method, params, result, declares=before.declared, before=before)
 
 
 def read_outcome(

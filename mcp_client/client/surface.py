@@ -65,8 +65,9 @@ class Surface:
             )
         return await continue_exchange(self.session, required, answers, how)
 
-    def _encode(self, params: Mapping[str, object]) -> bytes:
-        return encode(params, depth_max=self.session.limits.nesting_depth_max)
+    def _encode(self, params: Mapping[str, object], *, within: int = 0) -> bytes:
+        """Encode params, or what will stand `within` so many objects of them."""
+        return encode(params, depth_max=self.session.limits.nesting_depth_max - within)
 
     async def _list(
         self,

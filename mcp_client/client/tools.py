@@ -17,7 +17,7 @@ from mcp_client.protocol.progress import Progress
 from mcp_client.protocol.surfaces.items import Quarantined
 from mcp_client.protocol.surfaces.results import ToolResult, read_tool_result
 from mcp_client.protocol.surfaces.tasks import Task, TaskCreatedError, ToolTasks
-from mcp_client.protocol.surfaces.tools import Tool
+from mcp_client.protocol.surfaces.tools import Tool, named_params
 from mcp_client.session import ClientSession
 
 __all__ = ["ToolListing", "ToolSurface"]
@@ -84,13 +84,13 @@ class ToolSurface(TaskSurface):
         server has questions, TaskCreatedError if the call became a task, HeaderMismatchError if
         the tools have changed. Without one all that goes on under the connection's own guard.
         """
-        if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(arguments, dict | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise self._wrong("arguments are an object")
         if self._tool_tasks.get(name) is ToolTasks.REQUIRED:
             if guard is not None:
                 raise self._wrong("this tool is called as a task only: see begin_task")
             return await self.follow_task(await self.begin_task(name, arguments), seconds=seconds)
-        params = self._encode({"arguments": dict(arguments), "name": name})
+        params = named_params(name, self._encode(dict(arguments), within=1))
         how = Exchange(guard=guard, seconds=seconds, on_progress=on_progress, declares=declares)
         try:
             outcome = await run_exchange(self.session, "tools/call", params, how)

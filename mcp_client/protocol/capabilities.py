@@ -8,7 +8,7 @@ from typing import Final
 
 from mcp_client.protocol.jsonrpc import as_object
 
-__all__ = ["ServerCapabilities", "notification_allowed", "request_allowed"]
+__all__ = ["ServerCapabilities", "notification_allowed", "requests_allowed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,9 @@ class ServerCapabilities:
         )
 
 
-def request_allowed(method: str, capabilities: ServerCapabilities) -> bool:
-    """Return whether the server declared what `method` needs; False for an unknown method."""
-    needs = _REQUESTS.get(method)
-    return needs is not None and needs(capabilities)
+def requests_allowed(capabilities: ServerCapabilities) -> frozenset[str]:
+    """Return the methods for which the server declared what they need."""
+    return frozenset(method for method, needs in _REQUESTS.items() if needs(capabilities))
 
 
 def notification_allowed(method: str, capabilities: ServerCapabilities) -> bool:

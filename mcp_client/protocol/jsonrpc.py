@@ -106,14 +106,18 @@ def encode(value: object, *, depth_max: int = NESTING_DEPTH_MAX) -> bytes:
     Takes dicts with str keys, lists, tuples, str, int, finite float, bool and None. Raises
     LocalProtocolError for everything else, and names it.
     """
-    if depth_max < 1 or not _is_flat(value):
+    try:
+        text = _to_text(value)
+    except (ValueError, TypeError, RecursionError):
+        _check_encodable(value, depth_max)  # says what else may be wrong
+        raise LocalProtocolError("a number is not finite", stage="send") from None
+    # the encoder has taken what is no JSON as well: what that can be is seen in a short text at once
+    if depth_max < 1 or not _is_flat(value, text):
         _check_encodable(value, depth_max)
     try:
-        return _to_text(value).encode()
+        return text.encode()
     except UnicodeEncodeError:
         raise LocalProtocolError("a text holds a lone surrogate", stage="send") from None
-    except ValueError:
-        raise LocalProtocolError("a number is not finite", stage="send") from None
 
 
 def canonical(decoded: object) -> bytes:
@@ -152,9 +156,12 @@ def _parse_int(text: str) -> int:
     return int(text)
 
 
-_raw_decode: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder(
+_decoder: Final = json.JSONDecoder(
     parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_int
-).raw_decode
+)
+_raw_decode: Final[Callable[[str, int], tuple[Any, int]]] = _decoder.raw_decode
+# what that calls, and the library declares nowhere; it raises StopIteration where no value begins
+_scan: Final = cast("Callable[[str, int], tuple[Any, int]]", vars(_decoder)["scan_once"])
 
 # The two orders in which nearly all servers write a result.
 _ID_FIRST: Final = re.compile(
@@ -187,8 +194,8 @@ def _read_response(frame: bytes, limits: ClientLimits) -> ResponseReceived | Non
     if head is None and not text.startswith(_RESULT_FIRST):
         return None
     try:
-        result, end = _raw_decode(text, len(_RESULT_FIRST) if head is None else head.end())
-    except (ValueError, RecursionError) as error:
+        result, end = _scan(text, len(_RESULT_FIRST) if head is None else head.end())
+    except (ValueError, RecursionError, StopIteration) as error:
         raise _not_json(error) from None
     # nothing else stands in the envelope: three members, so none of them twice
     if head is None:
@@ -197,7 +204,8 @@ def _read_response(frame: bytes, limits: ClientLimits) -> ResponseReceived | Non
         head = None
     if head is None:
         return None
-    _refuse_surrogates(frame, result)
+    if b"\\" in frame:  # most have not even that
+        _refuse_surrogates(frame, result)
     return ResponseReceived(int(head[1]), result)
 
 
@@ -290,7 +298,7 @@ def _refuse_surrogates(frame: bytes, value: object) -> None:
 
 def _not_json(error: Exception) -> RemoteProtocolError:
     # the reader's own errors are of no use to anybody; the others are ours
-    ours = not isinstance(error, json.JSONDecodeError | RecursionError)
+    ours = not isinstance(error, json.JSONDecodeError | RecursionError | StopIteration)
     return RemoteProtocolError(str(error) if ours else "not JSON", stage="receive")
 
 
@@ -415,14 +423,19 @@ def _check_encodable(value: object, depth_max: int) -> None:
         depth += 1
 
 
-def _is_flat(value: object) -> bool:
-    """Say at once of nearly all arguments there are that they are an object of texts and the like."""
+def _is_flat(value: object, text: str) -> bool:
+    """Say at once of nearly all arguments there are that they are an object of texts and the like.
+
+    `text` is what the encoder has made of it.
+    """
     if type(value) is not dict:
         return False
     members: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]  # a cast is a call
-    return _ONLY_TEXT.issuperset(map(type, members)) and _LEAVES.issuperset(
-        map(type, members.values())
-    )
+    if not _ONLY_TEXT.issuperset(map(type, members)):
+        return False
+    if len(text) <= DIGITS_MAX and text.count("{") == 1 and "[" not in text:
+        return True  # nothing within it, and no room for too many digits
+    return _LEAVES.issuperset(map(type, members.values()))
 
 
 def _children(item: object) -> Iterable[object] | None:

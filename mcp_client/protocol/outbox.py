@@ -6,7 +6,7 @@ import errno
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from mcp_client.protocol.errors import Delivery, LocalProtocolError
 from mcp_client.protocol.limits import ClientLimits
@@ -15,6 +15,7 @@ from mcp_client.protocol.sending import check_size, check_waiting
 __all__ = ["FlushObserver", "FlushState", "FrameGuard", "FrameTicket", "Outbox"]
 
 _NOTHING = memoryview(b"")
+_MAYBE_SENT: Final = Delivery.MAYBE_SENT  # looked up by name it would cost as much as a call
 
 # The ports stand above this package; these are what the outbox needs of them.
 
@@ -126,18 +127,20 @@ class Outbox:
         Raises FrameTooLargeError past `frame_bytes_max`, LocalProtocolError past
         `outbox_bytes_max` or for a frame that contains the delimiter; nothing is queued then.
         """
-        if len(frame) > self._limits.frame_bytes_max:  # a call for each frame would be one too many
-            check_size(frame, self._limits, self._server)
+        limits, delimiter = self._limits, self._delimiter
+        if len(frame) > limits.frame_bytes_max:  # a call for each frame would be one too many
+            check_size(frame, limits, self._server)
         # MCP, stdio: messages are delimited by newlines and must not contain any
-        if self._delimiter in frame:
+        if delimiter in frame:
             raise LocalProtocolError(
                 "a frame contains its delimiter", server=self._server, stage="send"
             )
-        wire = frame + self._delimiter
-        if self._queued_bytes + len(wire) > self._limits.outbox_bytes_max:
-            check_waiting(self._queued_bytes + len(wire), self._limits, self._server)
+        wire = frame + delimiter
+        queued = self._queued_bytes + len(wire)
+        if queued > limits.outbox_bytes_max:
+            check_waiting(queued, limits, self._server)
         self._queue.append(_Entry(wire, guard, ticket))
-        self._queued_bytes += len(wire)
+        self._queued_bytes = queued
 
     def flush(self, write: Callable[[memoryview], int]) -> FlushState:
         """Write what may be written, until nothing is queued or the other side takes no more.
@@ -202,28 +205,30 @@ class Outbox:
 
     def _gather(self) -> None:
         """Move frames for one write from the queue to the batch: at least one, if there is any."""
+        queue, batch, most = self._queue, self._batch, self._limits.flush_bytes_max
         size = 0
-        while self._queue:
-            entry = self._queue[0]
+        while queue:
+            entry = queue[0]
             if entry.ticket.settled:
-                self._queue.popleft()
+                queue.popleft()
                 self._queued_bytes -= len(entry.wire)
                 continue
             size += len(entry.wire)
-            if self._batch and size > self._limits.flush_bytes_max:
+            if batch and size > most:
                 break
-            self._batch.append(self._queue.popleft())
+            batch.append(queue.popleft())
 
     def _record(self) -> bool:
         """Ask the observer, once for each frame; what it raises refuses the whole batch."""
-        if all(entry.recorded for entry in self._batch):
+        fresh = [entry for entry in self._batch if not entry.recorded]
+        if not fresh:
             return True
         try:
             self._observer.flushing()
         except Exception as error:  # noqa: BLE001  # whatever it is, the frames are not on record
             self._refuse([(entry, error) for entry in self._batch])
             return False
-        for entry in self._batch:
+        for entry in fresh:
             entry.recorded = True
         return True
 
@@ -231,12 +236,13 @@ class Outbox:
         """Check and write the batch in one step. False: the other side takes no more now."""
         batch = self._batch
         while batch:
-            if any(entry.ticket.settled for entry in batch):
+            wires = [entry.wire for entry in batch if not entry.ticket.settled]
+            if len(wires) < len(batch):
                 self._drop_settled()
                 continue
-            view = memoryview(batch[0].wire if len(batch) == 1 else b"".join(map(_wire, batch)))
+            view = memoryview(wires[0] if len(wires) == 1 else b"".join(wires))
             for entry in batch:
-                entry.ticket.delivery = Delivery.MAYBE_SENT
+                entry.ticket.delivery = _MAYBE_SENT
             # From the last check to the write nothing else is called, and nothing is allocated:
             # a collection could run a finaliser that takes the authority back.
             refusals = _check_all(batch)
@@ -284,31 +290,30 @@ class Outbox:
     def _account(self, taken: int) -> None:
         """Note what the kernel took of the batch, then tell guards and tickets."""
         self._queued_bytes -= taken
-        whole: list[_Entry] = []
+        whole: list[tuple[_Entry, int]] = []
         begun: _Entry | None = None
         left = taken
         for entry in self._batch:
-            if left < len(entry.wire):
+            size = len(entry.wire)
+            if left < size:
                 begun = entry if left else None
                 break
-            left -= len(entry.wire)
-            whole.append(entry)
+            left -= size
+            whole.append((entry, size))
         if begun is not None:
             self._begun = begun
             self._rest = memoryview(begun.wire)[left:]
         del self._batch[: len(whole) + (begun is not None)]
-        self._put_back()
-        for entry in whole:
+        if self._batch:
+            self._put_back()
+        for entry, size in whole:
             entry.guard.sent()
-            entry.ticket.bytes_sent = len(entry.wire)
-            entry.ticket.written()
+            ticket = entry.ticket
+            ticket.bytes_sent = size
+            ticket.written()
         if begun is not None:
             begun.guard.sent()
             begun.ticket.bytes_sent = left
-
-
-def _wire(entry: _Entry) -> bytes:
-    return entry.wire
 
 
 def _check_all(batch: Sequence[_Entry]) -> list[tuple[_Entry, Exception]]:

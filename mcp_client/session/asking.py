@@ -32,14 +32,16 @@ async def ask(
     session's own guard; a guard of its own is good for one send, and whoever gave it has to decide
     anew. See `ClientSession.start` for the arguments and `PendingRequest.wait` for the errors.
     """
-    renewals = Renewals(session.renewal)
+    renewal, renewals = session.renewal, None
     while True:
-        if session.renewal.credentials_due:
-            await session.renewal.credentials_ready()
-        renewals.begin()
+        source = renewal.credentials
+        if source is not None and source.is_due:
+            await renewal.credentials_ready()
+        sent_in = renewal.count
+        sent_with = None if source is None else source.generation
         try:
-            if session.renewal.is_due:
-                await session.renewal.ready()
+            if renewal.is_due:
+                await renewal.ready()
             pending = session.start(
                 method,
                 params,
@@ -51,16 +53,18 @@ async def ask(
             try:  # as `wait` does, without a coroutine for each request
                 await pending.ending()
             finally:
-                session.give_up(pending)
+                if not pending.settled:
+                    session.give_up(pending)
             return pending.outcome()
         except (SessionLostError, AuthorizationRequiredError) as error:
             resendable = error.delivery is Delivery.NOT_SENT or (
                 error.delivery is Delivery.REFUSED and guard is None
             )
+            renewals = renewals or Renewals(renewal)  # hardly a request needs any
             if not resendable or not renewals.may_follow(error):
                 raise
             failure = error
-        await renewals.after(failure)
+        await renewals.after(failure, sent_in, sent_with)
 
 
 def reason_of(error: SessionLostError | AuthorizationRequiredError) -> str:
@@ -76,19 +80,11 @@ def reason_of(error: SessionLostError | AuthorizationRequiredError) -> str:
 class Renewals:
     """The renewals that one request may lead to: one for each reason to turn it away."""
 
-    __slots__ = ("_credentials", "_reasons", "_renewal", "_session")
+    __slots__ = ("_reasons", "_renewal")
 
     def __init__(self, renewal: Renewal) -> None:
         self._renewal = renewal
         self._reasons: tuple[str, ...] = ()
-        self._session = renewal.count
-        self._credentials: object = None
-
-    def begin(self) -> None:
-        """Note what the request is about to be sent with."""
-        self._session = self._renewal.count
-        source = self._renewal.credentials
-        self._credentials = None if source is None else source.generation
 
     def may_follow(self, error: SessionLostError | AuthorizationRequiredError) -> bool:
         """Whether something is to be renewed for this reason, for the first time."""
@@ -99,10 +95,18 @@ class Renewals:
         self._reasons = (*self._reasons, reason)
         return is_first
 
-    async def after(self, error: SessionLostError | AuthorizationRequiredError) -> None:
-        """Renew what the request was turned away for. Raises what is in the way."""
+    async def after(
+        self,
+        error: SessionLostError | AuthorizationRequiredError,
+        session: int,
+        credentials: object,
+    ) -> None:
+        """Renew what the request was turned away for. Raises what is in the way.
+
+        `session` is the renewal's count at the time it was sent, `credentials` those it went with.
+        """
         source = self._renewal.credentials
         if isinstance(error, SessionLostError):
-            await self._renewal.renew(self._session)
+            await self._renewal.renew(session)
         elif source is not None:
-            await source.renewed(error, self._credentials)
+            await source.renewed(error, credentials)

@@ -18,6 +18,9 @@ class Deadlines:
         reactor: the running loop.
         entries: the requests that have not ended, as they are at each time.
         expire: ends a request whose time is over.
+
+    Attributes:
+        due: when the timer is due: a deadline before it has to be told to `arm`.
     """
 
     def __init__(
@@ -30,31 +33,27 @@ class Deadlines:
         self._entries = entries
         self._expire = expire
         self._timer: TimerHandle | None = None
-        self._timer_at = math.inf
-
-    def watch(self, pending: PendingRequest) -> None:
-        """Take note of a new request."""
-        if pending.deadline < self._timer_at:
-            self._arm(pending.deadline)
+        self.due = math.inf
 
     def stop(self) -> None:
         """End nothing any more."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _arm(self, when: float) -> None:
+    def arm(self, when: float) -> None:
+        """Look at the requests at this time, and not at a later one."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_at = when
+        self.due = when
         self._timer = self._reactor.at(when, self._sweep)
 
     def _sweep(self) -> None:
         """End what is due, and come back when the next will be."""
         self._timer = None
-        self._timer_at = math.inf
+        self.due = math.inf
         now = self._reactor.now()
         for pending in [*self._entries.values()]:
             if pending.deadline <= now:
                 self._expire(pending)
         if self._entries:
-            self._arm(min(pending.deadline for pending in self._entries.values()))
+            self.arm(min(pending.deadline for pending in self._entries.values()))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mcp_client.net.reactor import Reactor, Waiter
 from mcp_client.ports import ClientObserver
 from mcp_client.protocol.errors import Delivery, LocalProtocolError, PeerError
 
 __all__ = ["PendingOwner", "PendingRequest"]
+
+# a member of an enumeration that is looked up by name costs as much as a call
+_NOT_SENT: Final = Delivery.NOT_SENT
+_ANSWERED: Final = Delivery.ANSWERED
 
 
 class PendingOwner(Protocol):
@@ -79,7 +83,7 @@ class PendingRequest:
         self.method = method
         self.name = name
         self.headers = headers
-        self.delivery = Delivery.NOT_SENT
+        self.delivery: Delivery = _NOT_SENT
         self.settled = False
         self.deadline = deadline
         self.told = False
@@ -112,7 +116,7 @@ class PendingRequest:
     def drained(self) -> bool:
         """True once no more byte of the frame will leave."""
         # one that has ended and not begun is dropped where it is queued
-        return self._left or (self.settled and self.delivery is Delivery.NOT_SENT)
+        return self._left or (self.settled and self.delivery is _NOT_SENT)
 
     async def wait(self) -> object:
         """Return the `result` member of the answer, as decoded.
@@ -164,13 +168,13 @@ class PendingRequest:
 
     def succeed(self, result: object) -> None:
         """End the request with its result, in this step. For the session."""
-        self.delivery = Delivery.ANSWERED
+        self.delivery = _ANSWERED
         self._result = result
         self._end()
         failed = (
             self.method == "tools/call"
             and isinstance(result, dict)
-            and cast("dict[str, object]", result).get("isError") is True
+            and result.get("isError") is True  # pyright: ignore[reportUnknownMemberType]  # a cast is a call
         )
         self._session.observer.request_answered(
             self.id, self.method, "tool_error" if failed else ""

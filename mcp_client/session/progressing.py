@@ -33,28 +33,31 @@ class Progressing:
 
 
 class ProgressBook:
-    """The requests of one connection that asked for progress and have not ended."""
+    """The requests of one connection that asked for progress and have not ended.
 
-    __slots__ = ("_entries", "_limits")
+    Attributes:
+        entries: they, by id.
+    """
+
+    __slots__ = ("_limits", "entries")
 
     def __init__(self, limits: ClientLimits) -> None:
         self._limits = limits
-        self._entries: dict[int, Progressing] = {}
+        self.entries: dict[int, Progressing] = {}
 
     def add(self, entry: Progressing) -> None:
         """Take note of a request; its id is its token."""
-        self._entries[entry.pending.id] = entry
+        self.entries[entry.pending.id] = entry
 
     def forget(self, request_id: int) -> None:
         """Take a request out that has ended."""
-        if self._entries:
-            self._entries.pop(request_id, None)
+        self.entries.pop(request_id, None)
 
     def take(self, params: Mapping[str, object], now: float) -> tuple[Progressing, Progress] | None:
         """Return whom a notification concerns, its clock moved; None if nobody, or no step ahead."""
         token = params.get("progressToken")
         # true is equal to 1 as a key, and is no token
-        entry = self._entries.get(token) if type(token) is int else None
+        entry = self.entries.get(token) if type(token) is int else None
         progress = read_progress(params, self._limits)
         if entry is None or progress is None or not progress.done > entry.done:
             return None

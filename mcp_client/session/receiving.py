@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from mcp_client.net.reactor import Reactor
 from mcp_client.ports import ClientObserver, SendGuard
@@ -37,6 +37,8 @@ from mcp_client.session.streams import StreamBook
 from mcp_client.session.tally import Tally, malformed_answer
 
 __all__ = ["Receiver", "ReceiverOwner"]
+
+_NOT_SENT: Final = Delivery.NOT_SENT  # looked up by name it would cost as much as a call
 
 
 class ReceiverOwner(Protocol):
@@ -91,23 +93,22 @@ class Receiver:
 
     def take(self, frame: bytes, within: int | None) -> None:
         """Decode a frame, and wake whom it concerns; see `ClientSession.frame_received`."""
-        for event in self._owner.connection.receive(frame, within):
-            if type(event) is ResponseReceived:
-                pending = self._awaiting(event.request_id, within)
-                if pending is not None:
-                    self._answered(pending, event.result)
-            else:
+        connection = self._owner.connection
+        for event in connection.receive(frame, within):
+            if type(event) is not ResponseReceived:
                 self._handle(event, within)
-
-    def _answered(self, pending: PendingRequest, result: object) -> None:
-        if isinstance(self._owner.connection, ModernConnection):
-            try:
-                self._owner.connection.check_result(pending.method, result)
-            except RemoteProtocolError as error:
-                pending.delivery = Delivery.ANSWERED
-                pending.fail(error)
-                return
-        pending.succeed(result)
+                continue
+            pending = self._awaiting(event.request_id, within)
+            if pending is None:
+                continue
+            if isinstance(connection, ModernConnection):
+                try:
+                    connection.check_result(pending.method, event.result)
+                except RemoteProtocolError as error:
+                    pending.delivery = Delivery.ANSWERED
+                    pending.fail(error)
+                    continue
+            pending.succeed(event.result)
 
     def _handle(self, event: Event | ModernEvent, within: int | None) -> None:
         match event:
@@ -141,7 +142,7 @@ class Receiver:
             return None
         pending = self._entries.get(request_id) if isinstance(request_id, int) else None
         if pending is not None:
-            if pending.delivery is not Delivery.NOT_SENT:
+            if pending.delivery is not _NOT_SENT:
                 return pending
             self._tally.count(Violation.UNSENT_REQUEST)
         elif isinstance(request_id, int) and 0 < request_id <= self._owner.connection.last_id:

@@ -314,7 +314,8 @@ class ClientSession:
         pending = PendingRequest(self, request.request_id, method, deadline, name, headers)
         self._transport.send(request.frame, guard, pending)
         self._entries[pending.id] = pending
-        self._deadlines.watch(pending)
+        if deadline < self._deadlines.due:
+            self._deadlines.arm(deadline)
         return pending
 
     def announce(self, frame: bytes, over: Callable[[Exception | None], object]) -> None:
@@ -324,7 +325,8 @@ class ClientSession:
     def forget(self, pending: PendingRequest) -> None:
         """Take a request that has ended out of the books."""
         self._entries.pop(pending.id, None)
-        self._progressing.forget(pending.id)
+        if self._progressing.entries:
+            self._progressing.forget(pending.id)
         is_stream = pending.method == _LISTEN and self.streams.forget(pending.id)
         if is_stream and isinstance(self.connection, ModernConnection):
             self.connection.subscriptions.close(pending.id)

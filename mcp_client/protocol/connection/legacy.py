@@ -9,7 +9,7 @@ from typing import Final
 from mcp_client.protocol.capabilities import (
     ServerCapabilities,
     notification_allowed,
-    request_allowed,
+    requests_allowed,
 )
 from mcp_client.protocol.connection.frames import (
     OutgoingRequest,
@@ -101,6 +101,8 @@ class Step(Enum):
     CLOSE = "close"
 
 
+_READY: Final = ConnectionState.READY  # looked up by name it would cost as much as a call
+
 TRANSITIONS: Final[Mapping[tuple[ConnectionState, Step], ConnectionState]] = {
     (ConnectionState.NEW, Step.INITIALIZE): ConnectionState.INITIALIZING,
     (ConnectionState.NEW, Step.CLOSE): ConnectionState.CLOSED,
@@ -139,9 +141,12 @@ class ClientConnection:
             one that somebody waits for. One that nobody does changes nothing here.
 
     Attributes:
+        has_rounds: whether a result may be the server's questions, or a task: not with a handshake.
         declares: the capabilities of the server, as it declared them.
         extensions: the server's settings of the extensions that both sides have.
     """
+
+    has_rounds: Final = False
 
     def __init__(
         self,
@@ -168,6 +173,7 @@ class ClientConnection:
         self.declares: Mapping[str, object] = {}
         self.extensions: Mapping[str, Settings] = {}
         self.capabilities = ServerCapabilities()
+        self._allowed = requests_allowed(self.capabilities)
         self.negotiated = NOTHING_DECLARED
         self.server_info = ServerInfo()
         self.instructions = ""
@@ -223,10 +229,10 @@ class ClientConnection:
         LocalProtocolError if the connection is not ready or the server has not declared what the
         method needs.
         """
-        if self._state is not ConnectionState.READY:
+        if self._state is not _READY:
             self._take(Step.REQUEST)
         # MCP, lifecycle: only capabilities that were negotiated may be used
-        if not (request_allowed(method, self.capabilities) or self._extended(method)):
+        if method not in self._allowed and not self._extended(method):
             raise LocalProtocolError(
                 "the server has not declared what this method needs",
                 server=self._server,
@@ -273,7 +279,7 @@ class ClientConnection:
 
         It came `within` the stream of a request, or where there is one stream for all.
         """
-        if self._state is ConnectionState.READY:
+        if self._state is _READY:
             message = read_message(frame, self._limits)
             if type(message) is ResponseReceived:
                 return (message,)
@@ -358,6 +364,7 @@ class ClientConnection:
         self._take(Step.ACCEPT)
         self.protocol_version = version
         self.capabilities = ServerCapabilities.parse(capabilities, version=version)
+        self._allowed = requests_allowed(self.capabilities)
         self.declares = capabilities
         self.extensions = in_common(self._offers, read_extensions(capabilities, self._bounds))
         self.negotiated = self._declared.at(version)

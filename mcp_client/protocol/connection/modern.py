@@ -122,6 +122,7 @@ class ModernConnection:
         offers: the extensions that are on, with our settings.
 
     Attributes:
+        has_rounds: whether a result may be the server's questions, or a task: in this version it may.
         protocol_version: what requests name.
         capabilities: what the server declared, once it is known.
         extensions: the server's settings of the extensions that both sides have.
@@ -129,6 +130,8 @@ class ModernConnection:
         instructions: what the server says about its use; empty if it says nothing.
         subscriptions: the streams of notices.
     """
+
+    has_rounds: Final = True
 
     def __init__(
         self,

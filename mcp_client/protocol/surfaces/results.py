@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
 from mcp_client.protocol.jsonrpc import as_object
@@ -17,7 +17,8 @@ Blocks: TypeAlias = tuple[Mapping[str, object], ...]
 """Content blocks as decoded, malformed ones replaced."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# one for each call, and frozen it takes three times as long: the type checker keeps it as it is
+@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
 class ToolResult:
     """What a tool returned: untrusted.
 
@@ -63,11 +64,13 @@ def checked_result(
 
     For those who make a value of their own of it.
     """
-    members = as_object(result)
-    if members is None:
+    if not isinstance(result, dict):
         raise _broken("a result is an object", server)
+    members: dict[str, object] = result  # pyright: ignore[reportUnknownVariableType]  # a cast is a call
     # some servers leave `content` out where there is structured content
-    content = members.get("content", [] if "structuredContent" in members else None)
+    content = members.get("content")
+    if content is None and "content" not in members and "structuredContent" in members:
+        content = []
     if not isinstance(content, list):
         raise _broken("the content of a result is an array", server)
     blocks: list[object] = content  # pyright: ignore[reportUnknownVariableType]  # a cast is a call

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, cast
 
-from mcp_client.protocol.jsonrpc import as_object, canonical
+from mcp_client.protocol.jsonrpc import as_object, canonical, encode
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.surfaces.items import (
     Item,
@@ -16,7 +17,7 @@ from mcp_client.protocol.surfaces.items import (
     item_fields,
 )
 
-__all__ = ["QuarantinedTool", "Tool", "read_tool"]
+__all__ = ["QuarantinedTool", "Tool", "named_params", "read_tool"]
 
 _DIALECTS: Final = frozenset(
     {
@@ -53,6 +54,19 @@ class Tool(Item):
         Nothing in it is resolved, fetched or run: references and regular expressions are text.
         """
         return self.definition[self.schema_start : self.schema_end]
+
+
+def named_params(name: str, arguments: bytes) -> bytes:
+    """Return the params of a call: canonical, as `arguments`, a JSON object, is.
+
+    They are not encoded once more. Raises LocalProtocolError for a name that is no text of JSON.
+    """
+    return b'{"arguments":%b,"name":%b}' % (arguments, _name_text(name))
+
+
+@lru_cache(maxsize=1024)  # of names that are called, which are few
+def _name_text(name: str) -> bytes:
+    return encode(name)
 
 
 def read_tool(definition: object, limits: ClientLimits) -> Tool | Quarantined:
