@@ -48,12 +48,13 @@ class Standing:
         spending: what is left of the agent's budget, and what it has used.
     """
 
-    __slots__ = ("_calls", "_labels", "_recent", "above", "spending")
+    __slots__ = ("_calls", "_carried", "_labels", "_recent", "above", "spending")
 
     def __init__(self, above: Standing | None = None, labels: Collection[Label] = ()) -> None:
         self.above = above
         inherited = above.labels if above is not None else _NO_LABELS
         self._labels = inherited | frozenset(labels) if labels else inherited
+        self._carried: Label | None = None
         self._calls: dict[str, int] | None = None
         self._recent: dict[tuple[str, int, float], deque[float]] | None = None
         self.spending = _UNBOUNDED
@@ -81,9 +82,17 @@ class Standing:
         """Let labels cling to the agent: it has been given something that carries them."""
         self._labels |= frozenset(labels)
 
+    def carry(self, label: Label) -> None:
+        """Let one label cling to the agent: with each result the same, so mostly it does already."""
+        if self._carried is not label:  # to find it in the set its hash would be made each time
+            if label not in self._labels:
+                self.add((label,))
+            self._carried = label
+
     def declassify(self, labels: Iterable[Label]) -> None:
         """Take labels off. Only a person's recorded act may come here, by way of the session."""
         self._labels -= frozenset(labels)
+        self._carried = None
 
     def lineage(self) -> Iterator[Standing]:
         """Yield this standing and all above it."""

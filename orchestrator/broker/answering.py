@@ -23,6 +23,7 @@ from orchestrator.core.content import UntrustedContent
 __all__ = ["read_answer"]
 
 _LIMITS: Final = ClientLimits()
+_TOOL: Final = CallMethod.TOOL
 _Block = Mapping[str, object]
 
 
@@ -35,19 +36,21 @@ def read_answer(wish: Wish, result: object, text_bytes_max: int) -> UntrustedCon
     is_error = False
     server = wish.ref.server
     blocks: tuple[_Block, ...]
+    method = wish.call.method
     try:
-        match wish.call.method:
-            case CallMethod.TOOL:
-                members, blocks, is_error = checked_result(result, _LIMITS, server)
-                structured = members.get("structuredContent")
-            case CallMethod.READ:
-                blocks = _contents(result, server)
-            case CallMethod.PROMPT:
-                blocks, structured = _messages(result, server)
-            case CallMethod.COMPLETE:
-                blocks, structured = _candidates(result, server)
-            case _:
-                assert_never(wish.call.method)
+        if method is _TOOL:  # most calls, and the others' names cost as much to look up as a call
+            members, blocks, is_error = checked_result(result, _LIMITS, server)
+            structured = members.get("structuredContent")
+        else:
+            match method:
+                case CallMethod.READ:
+                    blocks = _contents(result, server)
+                case CallMethod.PROMPT:
+                    blocks, structured = _messages(result, server)
+                case CallMethod.COMPLETE:
+                    blocks, structured = _candidates(result, server)
+                case _:
+                    assert_never(method)
     except McpError as error:
         raise failed(wish, error) from error
     bounded, truncated = within_bound(blocks, text_bytes_max)

@@ -51,9 +51,6 @@ class Duties:
 
         Raises AuthorityError if a rate or a budget has no room for it; then nothing is counted.
         """
-        wish.charges = ()
-        if not decision.duties:
-            return
         now = self._now()
         counted: dict[tuple[object, Standing], Charge] = {}
         for duty in decision.duties:
@@ -86,8 +83,6 @@ class Duties:
 
     def seconds(self, decision: Decision) -> float:
         """Return how long the call may take at most; infinite if nothing is said of it."""
-        if not decision.duties:  # most decisions
-            return math.inf
         found = (duty.seconds for duty in decision.duties if isinstance(duty, Deadline))
         return min(found, default=math.inf)
 
@@ -99,9 +94,7 @@ class Duties:
     def mark(self, wish: Wish, decision: Decision | None = None) -> None:
         """Let what a server has sent cling to the agent, before the agent has it (I20)."""
         server, standing = wish.ref.server, wish.view.standing
-        untrusted = _untrusted(server)
-        if untrusted not in standing.labels:
-            standing.add((untrusted,))
+        standing.carry(_untrusted(server))
         if decision is not None and decision.duties:
             standing.add(
                 Label(duty.label, server) for duty in decision.duties if isinstance(duty, Mark)
@@ -114,8 +107,6 @@ class Duties:
 
     def redacted(self, content: UntrustedContent, decision: Decision) -> UntrustedContent:
         """Return a result without what a policy hides in it."""
-        if not decision.duties:
-            return content
         pointers = [
             parse_pointer(text, _LIMITS).keys
             for duty in decision.duties

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from types import CoroutineType
+from typing import Any, Final
 
 from mcp_client.protocol.errors import McpError
 from mcp_client.protocol.http.errors import SessionLostError
 from mcp_client.protocol.progress import Progress
+from mcp_client.session import PendingRequest
 from orchestrator.audit.forms import FilledRecord
 from orchestrator.authority.approval import Approval
 from orchestrator.authority.gate import Gate, Permit, Stamp
@@ -32,7 +35,7 @@ from orchestrator.broker.tracing import tell_decision, tell_refusal
 from orchestrator.broker.view import AgentView
 from orchestrator.broker.wire import Isolated, Link
 from orchestrator.broker.wish import Wish, unknown
-from orchestrator.core.calls import Call, CallMethod
+from orchestrator.core.calls import Call, CallMethod, ProgressListener
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import AuthorityError, CallFailedError, Delivery, DenyReason
@@ -44,6 +47,10 @@ from policies import Decision, Effect, PolicySet
 
 __all__ = ["Broker"]
 
+# a member of an enumeration that is looked up by name costs as much as a call
+_ASK: Final = Effect.ASK
+_FORBID: Final = Effect.FORBID
+_COMPLETE: Final = CallMethod.COMPLETE
 _OK: Final = CallOutcome.OK.value
 _FAILED: Final = CallOutcome.FAILED.value
 _ANSWERED: Final = Delivery.ANSWERED.value
@@ -122,10 +129,10 @@ class Broker:
         """What decides; it admits nothing."""
         return self._deciding
 
-    async def call(self, view: AgentView, call: Call) -> UntrustedContent:
+    def call(self, view: AgentView, call: Call) -> CoroutineType[Any, Any, UntrustedContent]:
         """Make one call for the agent of `view`.
 
-        Raises:
+        Awaiting it raises:
             AuthorityError: policy, a person, the snapshot or the ledger refused it.
             CallFailedError: it went out, or should have, and ended without a result.
         """
@@ -133,36 +140,51 @@ class Broker:
         capability = None if snapshot is None else snapshot.table.find_call(call)
         ref = unknown(call) if capability is None else capability.ref
         wish = Wish(CallId(self._new_id()), view, call, ref)
-        with self._telemetry.tool(ref, view.agent, wish.id) as span:
+        road = self._travel_traced if self._traced else self._travel
+        return road(wish, snapshot, capability)
+
+    async def _travel_traced(
+        self, wish: Wish, snapshot: CapabilitySnapshot | None, capability: Capability | None
+    ) -> UntrustedContent:
+        """Go the road within a span of its own, which says how it ended."""
+        with self._telemetry.tool(wish.ref, wish.view.agent, wish.id) as span:
             try:
-                if snapshot is None or capability is None:
-                    raise _nothing_there(wish)
-                try:
-                    content = await self._attempt(wish, snapshot, capability)
-                except _STOPS as stop:
-                    content = await self._go_on(wish, snapshot, capability, stop)
+                content = await self._travel(wish, snapshot, capability)
             except AuthorityError as error:
-                if self._traced:
-                    tell_refusal(span, error)
-                self._refused(wish, error)
+                tell_refusal(span, error)
                 raise
             except CallFailedError as error:
                 span.fail(error.code)
-                if error.untrusted_detail:  # an error is read by the agent, too
-                    self._duties.mark(wish, wish.decision)
-                    error.untrusted_detail = self._duties.words(
-                        error.untrusted_detail, wish.decision
-                    )
-                outcome = CallOutcome.LOST if error.peer_code is None else CallOutcome.FAILED
-                self._ended(wish, outcome.value, error.delivery.value)
                 raise
             finally:
-                if self._traced:
-                    tell_decision(span, snapshot, wish.decision)
+                tell_decision(span, snapshot, wish.decision)
             if content.is_error:
                 span.fail("tool_error")
-            self._ended(wish, _FAILED if content.is_error else _OK, _ANSWERED)
             return content
+
+    async def _travel(
+        self, wish: Wish, snapshot: CapabilitySnapshot | None, capability: Capability | None
+    ) -> UntrustedContent:
+        """Go the road to its end, and put on record how it ended."""
+        try:
+            if snapshot is None or capability is None:
+                raise _nothing_there(wish)
+            try:
+                content = await self._attempt(wish, snapshot, capability)
+            except _STOPS as stop:
+                content = await self._go_on(wish, snapshot, capability, stop)
+        except AuthorityError as error:
+            self._refused(wish, error)
+            raise
+        except CallFailedError as error:
+            if error.untrusted_detail:  # an error is read by the agent, too
+                self._duties.mark(wish, wish.decision)
+                error.untrusted_detail = self._duties.words(error.untrusted_detail, wish.decision)
+            outcome = CallOutcome.LOST if error.peer_code is None else CallOutcome.FAILED
+            self._ended(wish, outcome.value, error.delivery.value)
+            raise
+        self._ended(wish, _FAILED if content.is_error else _OK, _ANSWERED)
+        return content
 
     async def _go_on(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability, stop: _Stop
@@ -230,19 +252,19 @@ class Broker:
         # whoever may not call has nothing renewed either: no handshake, no credential traffic
         if link is not None and something_due(link) and self._could_go(wish, snapshot, capability):
             await self._renewing.before(wish, snapshot, capability, link)
-        if link is not None and wish.call.method is CallMethod.COMPLETE:
+        if link is not None and wish.call.method is _COMPLETE:
             wish.version = link.session.connection.protocol_version
         stamp = self._gate.stamp(snapshot, capability)
         decision = self._decided(wish, snapshot, capability)
         approval = None
-        if decision.effect is Effect.ASK:
+        if decision.effect is _ASK:
             approval = await self._asked(wish, capability, stamp, decision)
             # What a person waited over is stale by definition: look at everything again.
             stamp = self._gate.stamp(snapshot, capability)
             decision = self._decided(wish, snapshot, capability)
-        if decision.effect is Effect.FORBID and decision.by_default:
+        if decision.effect is _FORBID and decision.by_default:
             raise self._deciding.not_permitted(wish, snapshot, capability)
-        seconds = self._duties.seconds(decision)
+        seconds = self._duties.seconds(decision) if decision.duties else math.inf
         permit = self._admitted(wish, capability, stamp, decision, approval, seconds)
         if capability.ref.server == BUILTIN_SERVER:
             return await self._run_builtin(wish, capability, permit)
@@ -255,10 +277,12 @@ class Broker:
 
     def _landed(self, flight: CallFlight) -> None:
         """Nobody waits for the call any more, however it came to its end."""
-        flight.link.session.give_up(flight.pending)
+        link, pending = flight.link, flight.pending
+        if not pending.settled:
+            link.session.give_up(pending)
         self._ledger.arrive(flight)
         flight.leave()
-        flight.link.observer.forget(flight.pending.id)
+        link.observer.forget(pending.id)
 
     def _received(self, wish: Wish, flight: CallFlight, decision: Decision) -> UntrustedContent:
         """Return what came of the call, if its agent may still have it."""
@@ -269,15 +293,15 @@ class Broker:
             if isinstance(error, TURNED_AWAY) and error.delivery is Delivery.REFUSED:
                 raise TurnedAwayError(error, flight.link, flight.seen) from error
             if error.delivery is Delivery.ANSWERED:  # an error is an answer too (I18)
-                _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
+                _require_in_force(wish, permit, pending)
             raise failed(wish, error) from error
-        _require_in_force(wish, permit, bytes_sent=pending.bytes_sent)
+        _require_in_force(wish, permit, pending)
         # before anything of it is looked at: an answer that is no content is told of as well
         self._duties.mark(wish, decision)
-        content = read_answer(
-            wish, read_round(wish, flight.link, result), self._limits.result_text_bytes_max
-        )
-        return self._duties.redacted(content, decision)
+        if flight.link.session.connection.has_rounds:
+            result = read_round(wish, flight.link, result)
+        content = read_answer(wish, result, self._limits.result_text_bytes_max)
+        return self._duties.redacted(content, decision) if decision.duties else content
 
     def _could_go(self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability) -> bool:
         """Whether the call could go out as things stand. Raises AuthorityError where it has ended."""
@@ -285,7 +309,7 @@ class Broker:
         taken = wish.params
         decision = self._decided(wish, snapshot, capability)
         wish.params = taken  # encoded once it is known what is spoken then
-        return decision.effect is not Effect.FORBID
+        return decision.effect is not _FORBID
 
     def _decided(
         self, wish: Wish, snapshot: CapabilitySnapshot, capability: Capability
@@ -313,7 +337,8 @@ class Broker:
         seconds: float,
     ) -> Permit:
         """Do what goes before a call, have it admitted, and record it."""
-        if decision.effect is not Effect.FORBID:
+        wish.charges = ()
+        if decision.duties and decision.effect is not _FORBID:
             self._duties.charge(wish, decision)
         permit = self._gate.admit(
             call=wish.id,
@@ -348,7 +373,7 @@ class Broker:
         permit.check()
         permit.sent()
         text = await self._builtins[capability.ref.name].run(wish.view, wish.values)
-        _require_in_force(wish, permit)
+        _require_in_force(wish, permit, None)
         return UntrustedContent(origin=wish.origin, blocks=({"type": "text", "text": text},))
 
     def _start(
@@ -364,13 +389,14 @@ class Broker:
         renewal = link.session.renewal
         source = renewal.credentials
         session, credentials = renewal.count, None if source is None else source.generation
+        tell = wish.call.progress
         try:
             pending = link.session.start(
                 wish.method,
                 wish.params,
                 guard=permit,
                 seconds=min(seconds, link.seconds),
-                on_progress=_listener(wish.call),
+                on_progress=None if tell is None else _numbers_alone(tell),
                 stretches=False,  # a server does not decide how long an agent waits for it
             )
         except SessionLostError as error:
@@ -421,13 +447,12 @@ def _nothing_there(wish: Wish) -> AuthorityError:
     )
 
 
-def _listener(call: Call) -> Callable[[Progress], None] | None:
-    """Return who is told of progress: of the numbers alone, the rest is a server's words."""
-    tell = call.progress
-    return None if tell is None else lambda progress: tell(progress.done, progress.total)
+def _numbers_alone(tell: ProgressListener) -> Callable[[Progress], None]:
+    """Return who is told of progress: the rest of it is a server's words."""
+    return lambda progress: tell(progress.done, progress.total)
 
 
-def _require_in_force(wish: Wish, permit: Permit, *, bytes_sent: int = 0) -> None:
+def _require_in_force(wish: Wish, permit: Permit, pending: PendingRequest | None) -> None:
     """Raise AuthorityError for an answer that came after authority had ended (I18)."""
     reason = permit.lapsed()
     if reason is not None:
@@ -435,5 +460,5 @@ def _require_in_force(wish: Wish, permit: Permit, *, bytes_sent: int = 0) -> Non
             f"{wish.ref}: the answer came after authority had ended, and is dropped",
             reason=reason,
             delivery=Delivery.ANSWERED,
-            bytes_sent=bytes_sent,
+            bytes_sent=0 if pending is None else pending.bytes_sent,
         )

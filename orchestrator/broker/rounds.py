@@ -24,7 +24,7 @@ class MoreInputError(Exception):
 
 
 def read_round(wish: Wish, link: Link, result: object) -> object:
-    """Return a result that is complete.
+    """Return a result that is complete. For connections whose answers may be questions first.
 
     Raises MoreInputError if it is questions; CallFailedError if it cannot be used. That a call
     became a task cannot be: no session declares that it follows one.

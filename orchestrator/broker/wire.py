@@ -43,7 +43,7 @@ class WireObserver:
         self._telemetry = telemetry
         self._traced = telemetry is not NO_TELEMETRY
         self._wishes: dict[int, Wish] = {}  # of agents: the rest is what the parent itself asks for
-        self._open: dict[object, AgentView] = {}
+        self._answering: dict[CallId, AgentView] = {}
         self._dropped = 0
         self._answers = 0
 
@@ -53,12 +53,12 @@ class WireObserver:
 
     def expect(self, request_id: int, wish: Wish) -> None:
         """Note whose call a request is, until `forget`."""
+        wish.is_out = False  # whatever became of an earlier one
         self._wishes[request_id] = wish
 
     def forget(self, request_id: int) -> None:
         """The call is over."""
         self._wishes.pop(request_id, None)
-        self._open.pop(request_id, None)
 
     def asker(self) -> AgentView | None:
         """Return the one agent that the server can be asking for; None if there is none, or more.
@@ -66,17 +66,18 @@ class WireObserver:
         That is one whose request the server has and has not answered, or whose round of questions
         is being answered. A call that still waits, for a person or a place, asks for nothing.
         """
-        views = {view.agent: view for view in self._open.values()}
+        asked = (wish.view for wish in self._wishes.values() if wish.is_out)
+        views = {view.agent: view for view in (*asked, *self._answering.values())}
         return next(iter(views.values())) if len(views) == 1 else None
 
     @contextmanager
     def answering(self, call: CallId, view: AgentView) -> Generator[None]:
         """Within the block, the questions that a call was answered with are being answered."""
-        self._open[call] = view
+        self._answering[call] = view
         try:
             yield
         finally:
-            del self._open[call]
+            del self._answering[call]
 
     def flushing(self) -> None:
         """Hand the record to the kernel. Raises AuthorityError if it cannot be kept."""
@@ -92,24 +93,21 @@ class WireObserver:
     def request_sent(self, request_id: int, method: str) -> None:
         """Record that the first byte went out, and open the client span."""
         wish = self._wishes.get(request_id)
-        call = None if wish is None else wish.id
         if wish is not None:
-            self._open[request_id] = wish.view
-        self._audit.append(
-            "sent", FilledRecord(sent(self._server, method, self._agent), (call or "",))
-        )
+            wish.is_out = True
+        form = sent(self._server, method, self._agent)
+        self._audit.append("sent", FilledRecord(form, ("" if wish is None else wish.id,)))
         if self._traced:
-            target = "" if wish is None else wish.ref.name
+            target, call = ("", None) if wish is None else (wish.ref.name, wish.id)
             self._telemetry.request_started(self.peer, request_id, method, target, call)
 
     def request_answered(self, request_id: int, method: str, error_type: str) -> None:
         """Record that the server has answered, with a result or an error, and close the client span."""
         wish = self._wishes.get(request_id)
-        self._open.pop(request_id, None)
-        call = "" if wish is None else wish.id
-        self._audit.append(
-            "answered", FilledRecord(answered(self._server, method, self._agent), (call,))
-        )
+        if wish is not None:
+            wish.is_out = False
+        form = answered(self._server, method, self._agent)
+        self._audit.append("answered", FilledRecord(form, ("" if wish is None else wish.id,)))
         if self._traced:
             self._telemetry.request_ended(self.peer, request_id, error_type)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, assert_never, cast
 
 from mcp_client.protocol.errors import LocalProtocolError
@@ -15,6 +14,7 @@ from mcp_client.protocol.surfaces.completion import (
     TemplateReference,
     completion_params,
 )
+from mcp_client.protocol.surfaces.tools import named_params
 from orchestrator.authority.standing import Standing
 from orchestrator.broker.view import AgentView
 from orchestrator.core.calls import Call, CallMethod
@@ -29,7 +29,10 @@ from policies.model import Budget, Rate
 
 __all__ = ["Charge", "Wish", "unknown"]
 
-_TOOL: Final = CallMethod.TOOL.value
+_TOOL: Final = CallMethod.TOOL  # to look it up where it is used costs as much as a call
+_TOOL_NAME: Final = _TOOL.value
+_READ: Final = CallMethod.READ
+_TOOL_KIND: Final = CapabilityKind.TOOL
 _NAME_CHARS_MAX: Final = OrchestratorLimits().tool_name_chars_max
 
 
@@ -57,6 +60,7 @@ class Wish:
         recorded: the keyed digest of the arguments, for the record.
         charges: what the attempt under way was counted by: taken back where it sends nothing.
         decision: what was decided on it last; None before anything was.
+        is_out: the server has a request for it, and has not answered.
         required: the server's questions that `params` answer; None in the first round.
     """
 
@@ -67,6 +71,7 @@ class Wish:
         "charges",
         "decision",
         "id",
+        "is_out",
         "method",
         "params",
         "recorded",
@@ -81,7 +86,7 @@ class Wish:
         self.view = view
         self.call = call
         # the value of an enumeration is a call, and most wishes are of tools
-        self.method = _TOOL if call.method is CallMethod.TOOL else call.method.value
+        self.method = _TOOL_NAME if call.method is _TOOL else call.method.value
         self.ref = ref
         self.arguments = b"{}"
         self.params = b""
@@ -90,6 +95,7 @@ class Wish:
         self.decision: Decision | None = None
         self.required: InputRequired | None = None
         self.version = ""
+        self.is_out = False
         self._first = b""
 
     def take_arguments(
@@ -101,7 +107,7 @@ class Wish:
             # From here on only the bytes count; a caller that changes its values changes nothing.
             if not isinstance(wished, dict):
                 raise LocalProtocolError("arguments must be a JSON object")
-            if self.call.method is CallMethod.READ:
+            if self.call.method is _READ:
                 wished = {"uri": self.call.tool}  # what is judged is what goes out
             arguments = encode(wished, depth_max=limits.argument_depth_max)
             params = self._params(arguments)
@@ -116,24 +122,25 @@ class Wish:
         self.arguments = arguments
         self._first = self.params = params
         # a tool, a prompt and a resource may have one name: what was answered for one is no other's
-        what = b"" if self.call.method is CallMethod.TOOL else self.method.encode() + b"\0"
-        self.recorded = digest_arguments(what + arguments)
+        if self.call.method is not _TOOL:
+            arguments = b"%b\0%b" % (self.method.encode(), arguments)
+        self.recorded = digest_arguments(arguments)
 
     def _params(self, arguments: bytes) -> bytes:
         """Return the `params` member. Raises LocalProtocolError for arguments that fit no such call."""
-        call = self.call
-        match call.method:
-            case CallMethod.TOOL:
-                return b'{"arguments":%b,"name":%b}' % (arguments, _name_text(call.tool))
+        call, method = self.call, self.call.method
+        if method is _TOOL:
+            return named_params(call.tool, arguments)
+        match method:
             case CallMethod.READ:
                 return encode({"uri": call.tool})
             case CallMethod.PROMPT:
                 _require_texts(call.arguments)
-                return b'{"arguments":%b,"name":%b}' % (arguments, _name_text(call.tool))
+                return named_params(call.tool, arguments)
             case CallMethod.COMPLETE:
                 return encode(_completion(call, self.version))
             case _:
-                assert_never(call.method)
+                assert_never(method)
 
     def take_round(self, required: InputRequired, params: bytes) -> None:
         """Go on with the answers to a server's questions: other bytes, under a permit of their own."""
@@ -155,7 +162,7 @@ class Wish:
     def origin(self) -> Origin:
         """Where the result comes from."""
         ref = self.ref
-        kind = "tool" if ref.kind is CapabilityKind.TOOL else ref.kind.value
+        kind = "tool" if ref.kind is _TOOL_KIND else ref.kind.value
         return Origin(ref.server, kind, ref.name, self.id)
 
 
@@ -184,11 +191,6 @@ def _completion(call: Call, version: str) -> Mapping[str, object]:
     return completion_params(
         reference, argument, value, known=cast("Mapping[str, str]", known), version=version
     )
-
-
-@lru_cache(maxsize=1024)  # of names in snapshots, which are bounded
-def _name_text(tool: str) -> bytes:
-    return encode(tool)
 
 
 def _bounded(name: str) -> str:

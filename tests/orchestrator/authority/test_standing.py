@@ -31,6 +31,20 @@ def test_labels_only_grow_by_what_an_agent_is_given() -> None:
     assert standing.labels == {SECRET, WEB}
 
 
+@pytest.mark.requirement("I20")
+def test_a_label_that_comes_with_each_result_clings_again_after_it_was_taken_off() -> None:
+    standing = Standing(labels=[SECRET])
+
+    standing.carry(WEB)
+    standing.carry(WEB)
+    standing.carry(SECRET)
+    assert standing.labels == {SECRET, WEB}
+
+    standing.declassify([SECRET])
+    standing.carry(SECRET)
+    assert standing.labels == {SECRET, WEB}
+
+
 def test_labels_are_taken_off_one_by_one_and_from_nobody_else() -> None:
     parent = Standing(labels=[SECRET, WEB])
     child = Standing(parent)
