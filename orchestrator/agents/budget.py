@@ -125,8 +125,10 @@ def price_of(model: Model, budget: Budget, prices: Mapping[str, Price]) -> Price
     Raises ConfigError (`E-BUDGET-PRICE`) if the budget bounds money and the price is not known:
     a bound that nobody can check is none.
     """
+    if model.provider == RECIPE_PROVIDER:
+        return _FREE
     name = f"{model.provider}:{model.name}"
-    price = _FREE if model.provider == RECIPE_PROVIDER else prices.get(name)
+    price = prices.get(name)
     if price is None and budget.usd is not None:
         price = known_price(model.provider, model.name)
     if budget.usd is not None and price is None:
@@ -235,8 +237,11 @@ class Meter:
 
         What it leaves open is half of what is left here, and within `DEFAULT_BUDGET`.
         """
-        left = self.remaining(now)
-        given = wanted.or_else(left.half().at_most(DEFAULT_BUDGET)).at_most(left)
+        if self.budget is OPEN_BUDGET:
+            given = wanted.or_else(DEFAULT_BUDGET)
+        else:
+            left = self.remaining(now)
+            given = wanted.or_else(left.half().at_most(DEFAULT_BUDGET)).at_most(left)
         self.turns += given.turns or 0
         self.calls += given.calls or 0
         self.tokens += given.tokens or 0

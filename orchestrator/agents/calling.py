@@ -122,7 +122,7 @@ class Caller:
             },
         )
         result = CallResult(call=call, error=error)
-        self._count(result, 0.0)
+        self._count(result)
         return result
 
     async def _make_one(self, call: Call) -> tuple[CallResult]:
@@ -141,21 +141,25 @@ class Caller:
             result = CallResult(call=call, error=error)
         finally:
             ended = result or CallResult(call=call, error=_interrupted(call))
-            self._count(ended, max(0.0, self._clock.now() - started), number)
+            self._count(ended, started, number)
         return (ended,)
 
-    def _count(self, result: CallResult, seconds: float, number: int = 0) -> None:
+    def _count(self, result: CallResult, started: float | None = None, number: int = 0) -> None:
+        """Count a call, and tell of its end; `started` is None where it never was."""
         outcome = outcome_of(result)
         self.calls += 1
-        self.denied += outcome is CallOutcome.DENIED
-        self.refused += outcome is CallOutcome.REFUSED
-        self.failed += outcome in (CallOutcome.FAILED, CallOutcome.LOST)
+        if outcome is not CallOutcome.OK:
+            self.denied += outcome is CallOutcome.DENIED
+            self.refused += outcome is CallOutcome.REFUSED
+            self.failed += outcome in (CallOutcome.FAILED, CallOutcome.LOST)
         content = result.content
         if content is not None:
-            self.bytes += sum(map(_size, content.blocks))
+            for block in content.blocks:
+                self.bytes += _size(block)
             if len(self.sources) < SOURCES_MAX:
                 self.sources[f"{content.origin.server}/{content.origin.name}"] = None
         if self._emit is not None:
+            seconds = 0.0 if started is None else max(0.0, self._clock.now() - started)
             self._tell_end(result, outcome, seconds, number, self._emit)
 
     def _tell_start(self, call: Call, number: int, emit: EventListener) -> None:

@@ -281,10 +281,12 @@ class Ledger:
         An agent ends as often as one begins: to look at all that is under way each time would cost a
         session of many agents more than their work.
         """
-        if any(cell.kind is not CellKind.AGENT for cell in killed):
-            return tuple(self._flights)
-        whose = (None, *killed)
-        return tuple(flight for agent in whose for flight in self._own.get(agent, ()))
+        concerned = [*self._own.get(None, ())]
+        for cell in killed:
+            if cell.kind is not CellKind.AGENT:
+                return tuple(self._flights)
+            concerned += self._own.get(cell, ())
+        return tuple(concerned)
 
     @property
     def flights(self) -> int:

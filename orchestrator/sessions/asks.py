@@ -346,11 +346,12 @@ class AskDesk:
     def forget(self, agent: AgentId | None = None) -> None:
         """Let no answer for the session hold any more, of one agent or of all."""
         self._forgotten += 1
-        self._consents = {
-            consent: None
-            for consent in self._consents
-            if agent is not None and consent.agent != agent
-        }
+        if self._consents:  # asked at the beginning and the end of each agent
+            self._consents = {
+                consent: None
+                for consent in self._consents
+                if agent is not None and consent.agent != agent
+            }
         # one that was given in this very step is not kept yet
         for ask in self._open:
             if agent is None or ask.agent == agent:

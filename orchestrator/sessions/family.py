@@ -17,13 +17,14 @@ __all__ = ["PARENT", "Family", "Member", "depth_of"]
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PARENT: Final = AgentId("parent")
 """The parent's own agent, and the role that a policy calls it by."""
+_BELOW_PARENT: Final = f"{PARENT}/"
 _SWEEP_MIN: Final = 64
 
 
 def depth_of(agent: AgentId) -> int:
     """Return how far an agent stands below the session: the parent's own is at 0."""
-    first, *below = agent.split("/")
-    return len(below) if first == PARENT else len(below) + 1
+    below = agent.count("/")
+    return below if agent == PARENT or agent.startswith(_BELOW_PARENT) else below + 1
 
 
 class Member(Protocol):
@@ -104,15 +105,15 @@ class Family(Generic[M]):
 
     def add(self, member: M) -> None:
         """Take in a new agent, in the place that `place` gave it."""
-        self._members[member.id] = member
-        parts = member.id.split("/")
-        if len(parts) > 1:
-            self._children.setdefault(_above(member.id), set()).add(member.id)
-            root = AgentId(parts[0])
+        agent = member.id
+        self._members[agent] = member
+        if "/" in agent:
+            self._children.setdefault(_above(agent), set()).add(agent)
+            root = AgentId(agent.partition("/")[0])
             self._descendants[root] = self._descendants.get(root, 0) + 1
         else:
             # another incarnation of the name has a tree of its own
-            self._descendants.pop(member.id, None)
+            self._descendants.pop(agent, None)
 
     def below(self, agent: AgentId) -> Iterator[M]:
         """Go through the living agents below one, in no order."""
