@@ -67,11 +67,12 @@ _PRICES: Final[Mapping[str, Price]] = {}
 class _Untethered:
     __slots__ = ()
 
-    def hold(self, scope: anyio.CancelScope) -> None:
-        pass
+    def hold(self, scope: anyio.CancelScope, seconds: float) -> None:
+        if seconds < math.inf:
+            scope.deadline = anyio.current_time() + seconds
 
-    def lapsed(self) -> DenyReason | None:
-        return None
+    def late(self) -> bool:
+        return True
 
     def end(self, result: AgentResult) -> AgentResult:
         return result
@@ -143,14 +144,14 @@ def run_agent(
 
 
 class Tether(Protocol):
-    """What an agent at work can be stopped by, besides its own budget."""
+    """What an agent at work can be stopped by: its time, and whatever else its maker has."""
 
-    def hold(self, scope: anyio.CancelScope) -> None:
-        """Take the scope that it works in: cancelling it, or an earlier deadline, stops the agent."""
+    def hold(self, scope: anyio.CancelScope, seconds: float) -> None:
+        """Take the scope that it works in. Cancelling it stops the agent: after so many seconds, or before."""
         ...
 
-    def lapsed(self) -> DenyReason | None:
-        """Return why the agent may not go on; None if it may."""
+    def late(self) -> bool:
+        """Return whether the agent was stopped since its seconds were over, and for nothing else."""
         ...
 
     def end(self, result: AgentResult) -> AgentResult:
@@ -207,10 +208,9 @@ class _Run:
             with self.telemetry.agent(
                 self.view.agent, self.model.name, self.model.provider, stays=self.task.stays
             ) as span:
-                until = anyio.current_time() + _seconds(self.meter)
                 # one scope for all that can end it: each costs an agent that waits half a kilobyte
-                with anyio.CancelScope(deadline=until) as scope:
-                    self.tether.hold(scope)
+                with anyio.CancelScope() as scope:
+                    self.tether.hold(scope, _seconds(self.meter))
                     try:
                         async with self.model.converse(
                             self.task, self.view.tools, self.gate
@@ -228,7 +228,7 @@ class _Run:
                             end = found
                     except RemitError as error:
                         end = self._broken_off(error)
-                if scope.cancelled_caught and self._timed_out(scope, until):
+                if scope.cancelled_caught and self.tether.late():
                     end = self._out_of_time()
                 if self.telemetry is not NO_TELEMETRY:
                     self._trace_end(span, end)
@@ -269,9 +269,6 @@ class _Run:
                 agent=result.agent, status=result.status, seconds=result.seconds, message=message
             )
         )
-
-    def _timed_out(self, scope: anyio.CancelScope, until: float) -> bool:
-        return scope.deadline == until and self.tether.lapsed() is None
 
     def _out_of_time(self) -> _End:
         return self._out_of(
@@ -331,15 +328,17 @@ class _Run:
     ) -> tuple[tuple[CallResult, ...], _End | None]:
         """Return a result for each call of a turn, and the end, where they are one."""
         self.meter.add_bytes(self.caller.take_bytes())
-        over = next((error for item in results if (error := _agent_over(item))), None)
-        if over is not None:
-            return (), _End(status=RunStatus.CANCELLED, answer=self._last_words(), error=over)
+        errors = [item.error for item in results if item.error is not None]
+        for error in errors:
+            if status_of(error) is RunStatus.CANCELLED:  # what ended the call ended the agent
+                end = _End(status=RunStatus.CANCELLED, answer=self._last_words(), error=error)
+                return (), end
         refused = turn.calls[len(results) :]
         if refused:
             self.no_calls = self.meter.spent(Resource.CALLS, self.clock.now())
             message = f"the budget of {self.meter.budget.calls} calls is spent"
             results += tuple(self.caller.refuse(call, message) for call in refused)
-        self._count_malformed(turn, results)
+        self._count_malformed(turn, errors)
         return results, None
 
     async def _turn(self, conversation: Conversation, results: Sequence[CallResult]) -> Turn:
@@ -439,11 +438,12 @@ class _Run:
             return _End(status=RunStatus.OK, answer=answer)
         return _End(status=RunStatus.FAILED, answer=answer, error=self.no_calls.error())
 
-    def _count_malformed(self, turn: Turn, results: Sequence[CallResult]) -> None:
-        refused = any(
-            isinstance(item.error, AuthorityError) and item.error.reason is DenyReason.BAD_ARGUMENTS
-            for item in results
-        )
+    def _count_malformed(self, turn: Turn, errors: Sequence[RemitError]) -> None:
+        refused = [
+            error
+            for error in errors
+            if isinstance(error, AuthorityError) and error.reason is DenyReason.BAD_ARGUMENTS
+        ]
         self.malformed = self.malformed + 1 if refused or turn.malformed else 0
         if self.malformed > self.bounds.malformed_turns_max:
             raise ModelError(
@@ -472,9 +472,3 @@ class _Run:
 def _seconds(meter: Meter) -> float:
     seconds = meter.budget.seconds
     return math.inf if seconds is None else seconds
-
-
-def _agent_over(result: CallResult) -> RemitError | None:
-    """Return the call's error if it ended the agent itself."""
-    error = result.error
-    return error if error is not None and status_of(error) is RunStatus.CANCELLED else None

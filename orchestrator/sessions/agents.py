@@ -29,6 +29,7 @@ from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.asks import AskDesk
+from orchestrator.sessions.deadlines import Deadlines
 from orchestrator.sessions.lanes import Road
 from orchestrator.sessions.outfits import Outfit
 from orchestrator.sessions.ports import SessionPorts
@@ -56,7 +57,7 @@ class AgentFlight:
         self._cell = cell
         self._scope: anyio.CancelScope | None = None
 
-    def hold(self, scope: anyio.CancelScope) -> None:
+    def take(self, scope: anyio.CancelScope) -> None:
         """Take the scope of its task."""
         self._scope = scope
         if self._cell.reason is not None:  # it ended before it began
@@ -82,6 +83,7 @@ class AgentHome:
     limits: OrchestratorLimits
     prices: Mapping[str, Price]
     desk: AskDesk
+    deadlines: Deadlines
     in_background: Callable[[BackgroundWork], None]
 
 
@@ -275,29 +277,48 @@ class Subagent:
 class _WorkFlight(AgentFlight):
     """One run of an agent, from its first step to its last."""
 
-    __slots__ = ("_agent",)
+    __slots__ = ("_agent", "_leased", "_seconds")
 
     def __init__(self, agent: Subagent) -> None:
-        super().__init__(cell=agent.acting)
+        self._cell = agent.acting
+        self._scope = None
         self._agent = agent
+        self._seconds = math.inf
+        self._leased = False
 
-    def hold(self, scope: anyio.CancelScope) -> None:
+    def hold(self, scope: anyio.CancelScope, seconds: float) -> None:
         """Take the scope of its task: from now on the agent is at work, for as long as its lease."""
         agent = self._agent
-        agent.home.ledger.depart(self, self._cell)
+        home = agent.home
+        home.ledger.depart(self, self._cell)
         if agent.cell.lease_until < math.inf:
-            left = max(0.0, agent.cell.lease_until - agent.home.ports.clock.now())
-            scope.deadline = min(scope.deadline, anyio.current_time() + left)
-        super().hold(scope)
+            left = max(0.0, agent.cell.lease_until - home.ports.clock.now())
+            if left < seconds:
+                seconds, self._leased = left, True
+        if seconds < math.inf:
+            self._seconds = seconds
+            if not home.deadlines.watch(self, seconds):
+                scope.deadline = anyio.current_time() + seconds
+        self.take(scope)
+
+    def run_out(self) -> None:
+        """Stop: its time is over, or its lease."""
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def late(self) -> bool:
+        """Return whether its own time was over: it may go on, and no lease has stopped it."""
+        return self._cell.reason is None and not self._leased
 
     def end(self, result: AgentResult) -> AgentResult:
         """Note that it is over, and return the result with the true cause in it."""
         agent = self._agent
         try:
             agent.keep_lease()
-            reason = self.lapsed()
+            reason = self._cell.reason
         finally:
             agent.home.ledger.arrive(self)
+            agent.home.deadlines.forget(self, self._seconds)
             agent.after_work()
         if result.status is not RunStatus.CANCELLED or result.error is not None:
             return result

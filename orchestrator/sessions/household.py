@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from anyio.abc import TaskGroup
 
+from mcp_client.net.reactor import Reactor
 from orchestrator.agents.budget import DEFAULT_BUDGET, OPEN_BUDGET, Budget, Meter, Price
 from orchestrator.agents.model import Model
 from orchestrator.agents.view import View
@@ -34,6 +35,7 @@ from orchestrator.sessions.agents import (
     agent_cell,
 )
 from orchestrator.sessions.asks import AskDesk
+from orchestrator.sessions.deadlines import Deadlines
 from orchestrator.sessions.family import PARENT, Family
 from orchestrator.sessions.lanes import Road
 from orchestrator.sessions.models import model_of
@@ -100,6 +102,7 @@ class Household:
         self._family: Family[Subagent] = Family(limits)
         self._meter = Meter(budget, started=ports.clock.now())
         self._group: TaskGroup | None = None
+        self._deadlines = Deadlines()
         self._home = AgentHome(
             ledger=ledger,
             road=road,
@@ -107,16 +110,19 @@ class Household:
             limits=limits,
             prices=prices,
             desk=desk,
+            deadlines=self._deadlines,
             in_background=self._in_background,
         )
 
-    def begin(self, group: TaskGroup) -> None:
-        """Let agents work in the background, in this group."""
+    def begin(self, group: TaskGroup, reactor: Reactor) -> None:
+        """Let agents work in the background, in this group, and by this loop's clock."""
         self._group = group
+        self._deadlines.begin(reactor)
 
     def end(self) -> None:
         """Let nothing more be started."""
         self._group = None
+        self._deadlines.end()
 
     @property
     def living(self) -> Mapping[AgentId, Subagent]:

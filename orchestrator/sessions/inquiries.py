@@ -259,7 +259,7 @@ class Inquiries:
                 yield
                 return
             flight = AgentFlight(cell=view.cell)
-            flight.hold(scope)
+            flight.take(scope)
             self._ledger.depart(flight)
             try:
                 yield

@@ -173,7 +173,7 @@ class ParentSession:
     async def _running(self) -> AsyncGenerator[None]:
         async with open_host() as host, anyio.create_task_group() as group:
             self._fleet.begin(self._entries, host, group)
-            self._household.begin(group)
+            self._household.begin(group, host.reactor)
             try:
                 for connection in self._fleet.connections.values():
                     await connection.ready.wait()
