@@ -40,7 +40,7 @@ class Violation(Enum):
     """How a server broke the protocol, or what it sent in vain. Counted, never an exception."""
 
     NOT_JSON = "not_json"
-    """A line that is not a JSON text within bounds: noise."""
+    """What is not a JSON text within bounds: noise, or an answer that cannot be read."""
     MALFORMED = "malformed"
     """JSON, but no JSON-RPC message."""
     BATCH = "batch"

@@ -1,8 +1,9 @@
 """JSON on the wire: the one bounded decoder, the one encoder, and what makes a message; no state.
 
 What a server may break is refused here, before anything looks at it: bytes that are not UTF-8,
-depth, NaN and infinities, numbers no float or reader can hold, lone surrogates, member names of
-the envelope given twice. Names given twice deeper inside are not refused: finding them costs a
+depth, NaN and infinities, numbers no float or reader can hold, member names of the envelope given
+twice. Half a surrogate pair, as a server writes that cut a text within a character, becomes U+FFFD.
+Names given twice deeper inside are not refused: finding them costs a
 Python call for each object (measured: 30 % of a listing of 10,000 tools), and nothing that
 decides looks there twice; the last one counts, as in every reader of the standard library.
 """
@@ -45,6 +46,8 @@ DIGITS_MAX: Final = 308
 """Digits of an integer: each such one has a float, so that no reader of ours overflows."""
 ID_CHARS_MAX: Final = 1_024
 """Characters of an id that a server chose: it is sent back as it came."""
+ENDS_BYTES: Final = 64
+"""Of a frame that cannot be read: in so many at its end an id is looked for."""
 PIECE_BYTES: Final = 64 * 1024
 """Of a frame that is looked through at once: each few bytes may become a piece of their own."""
 NESTING_DEPTH_MAX: Final = 64
@@ -62,14 +65,14 @@ def decode(frame: bytes, limits: ClientLimits) -> object:
             raise ValueError("something follows the JSON text")
     except (ValueError, RecursionError) as error:
         raise _not_json(error) from None
-    _refuse_surrogates(frame, value)
-    return value
+    return _without_surrogates(frame, value)
 
 
 def read_message(frame: bytes, limits: ClientLimits) -> Message | list[object]:
     """Return what a frame is; a list if it is an array, whose elements are for `classify`.
 
-    Never raises: noise and malformed messages are PeerViolation.
+    Never raises: noise and malformed messages are PeerViolation, which names the request that the
+    frame would have answered, if that can be told.
     """
     try:
         value = _read_response(frame, limits)
@@ -77,7 +80,9 @@ def read_message(frame: bytes, limits: ClientLimits) -> Message | list[object]:
             return value
         value = decode(frame, limits)
     except RemoteProtocolError as error:
-        return PeerViolation(kind=Violation.NOT_JSON, detail=str(error))
+        return PeerViolation(
+            kind=Violation.NOT_JSON, detail=str(error), request_id=_id_at_the_ends(frame)
+        )
     return cast("list[object]", value) if isinstance(value, list) else classify(value)
 
 
@@ -171,6 +176,15 @@ _ID_LAST: Final = re.compile(r',"jsonrpc":"2\.0","id":(0|[1-9][0-9]{0,17})\}').f
 
 _RESULT_FIRST: Final = '{"result":'
 
+# The same orders and a few more, of an answer that is none.
+_ANSWER_HEAD: Final = re.compile(
+    rb'\s{0,8}\{ ?(?:"jsonrpc": ?"2\.0", ?"id": ?([1-9][0-9]{0,17}), ?"(?:result|error|id)":'
+    rb'|"id": ?([1-9][0-9]{0,17}), ?"jsonrpc": ?"2\.0", ?"(?:result|error|id)":|"(?:result|error)":)'
+).match
+_ANSWER_TAIL: Final = re.compile(
+    rb', ?"jsonrpc": ?"2\.0", ?"id": ?([1-9][0-9]{0,17}) ?\}\s{0,8}\Z'
+).search
+
 _NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'{}[],:"')
 # no piece ends within an escape: behind a backslash it goes on to what follows the last of them
 _PIECE: Final = cast(
@@ -178,6 +192,8 @@ _PIECE: Final = cast(
     re.compile(rb"(?s).{1,%d}(?:(?<=\\)\\*+.?)?" % PIECE_BYTES).match,
 )
 _SAME_BRACKETS: Final = bytes.maketrans(b"[]", b"{}")
+
+_SURROGATES: Final = re.compile("[\ud800-\udfff]").sub
 
 _BLANKS: Final = cast(
     "Callable[[str, int], re.Match[str]]",  # it matches everywhere
@@ -205,7 +221,7 @@ def _read_response(frame: bytes, limits: ClientLimits) -> ResponseReceived | Non
     if head is None:
         return None
     if b"\\" in frame:  # most have not even that
-        _refuse_surrogates(frame, result)
+        result = _without_surrogates(frame, result)
     return ResponseReceived(int(head[1]), result)
 
 
@@ -285,15 +301,28 @@ def _members(text: str, at: int) -> tuple[dict[str, object], int]:
             return members, at
 
 
-def _refuse_surrogates(frame: bytes, value: object) -> None:
+def _without_surrogates(frame: bytes, value: object) -> object:
     # a surrogate can only come out of an escape: UTF-8 has none
     # one byte is found many times faster than two, and most frames have not even that one
     if b"\\" not in frame or (b"\\ud" not in frame and b"\\uD" not in frame):
-        return
+        return value
+    text = _to_text(value)
     try:
-        _to_text(value).encode()
+        text.encode()
     except UnicodeEncodeError:
-        raise RemoteProtocolError("a text holds a lone surrogate", stage="receive") from None
+        return _raw_decode(_SURROGATES("\ufffd", text), 0)[0]
+    return value
+
+
+def _id_at_the_ends(frame: bytes) -> int | None:
+    """Return the id of an answer that cannot be read, where servers write it: it fails at once.
+
+    It is a guess, and harms nobody: a server can spoil its own answers in any way it likes.
+    """
+    head = _ANSWER_HEAD(frame)
+    tail = None if head is None or head[1] or head[2] else _ANSWER_TAIL(frame[-ENDS_BYTES:])
+    digits = b"" if head is None else head[1] or head[2] or (tail[1] if tail else b"")
+    return int(digits) if digits else None
 
 
 def _not_json(error: Exception) -> RemoteProtocolError:

@@ -196,11 +196,20 @@ async def test_a_frame_without_an_end_is_a_typed_error() -> None:
     assert isinstance(await failed_call("endless"), FrameTooLargeError)
 
 
-async def test_an_answer_nested_too_deep_harms_nothing_else() -> None:
-    async with a_client("deep") as client:
+@pytest.mark.parametrize("way", ["deep", "no_number"])
+async def test_an_answer_that_cannot_be_read_fails_its_own_call_at_once(way: str) -> None:
+    async with a_client(way) as client:
         with anyio.fail_after(30):
-            assert await text(client) == "shallow"
+            with pytest.raises(RemoteProtocolError) as raised:
+                await text(client)
             await client.ping()
+    assert raised.value.delivery is Delivery.ANSWERED
+
+
+async def test_a_text_cut_within_a_character_is_an_answer() -> None:
+    async with a_client("cut_text") as client:
+        with anyio.fail_after(30):
+            assert await text(client) == "cut \ufffd"
 
 
 async def test_answers_to_ids_that_were_not_asked_reach_nobody() -> None:

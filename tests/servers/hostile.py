@@ -84,6 +84,15 @@ def deep(request_id: object) -> None:
     result(request_id, "shallow")
 
 
+def cut_text(request_id: object) -> None:
+    """Cuts a text within a character, as programs do that count in UTF-16."""
+    result(request_id, "cut \ud83d")
+
+
+def no_number(request_id: object) -> None:
+    write(b'{"jsonrpc": "2.0", "id": %d, "result": {"x": NaN}}\n' % int(str(request_id)))
+
+
 def others(request_id: object) -> None:
     """Answers everything but what it was asked, then that."""
     for wrong in (999_999, -1, 0, str(request_id), None, True, 1.5):
@@ -125,6 +134,8 @@ CALLS: dict[str, Answer] = {
     "closes": closes,
     "deafens": deafens,
     "deep": deep,
+    "cut_text": cut_text,
+    "no_number": no_number,
     "dies": dies,
     "endless": endless,
     "good": good,

@@ -96,10 +96,6 @@ def test_the_decoder_agrees_with_the_standard_library(
         b"-Infinity",
         b"1e999",
         b'{"a":-1e999}',
-        rb'"\ud800"',
-        rb'{"a":"\udc00"}',
-        rb'{"\uD800":1}',
-        rb'["\ud800x\udc00"]',
         b"9" * (DIGITS_MAX + 1),
     ],
 )
@@ -119,6 +115,61 @@ def test_a_refusal_quotes_nothing_of_the_frame() -> None:
 @pytest.mark.parametrize("text", [r'"\ud83d\ude00"', r'"\\ud800"', '"\U0001f600"', r'"a\u00e9"'])
 def test_whole_pairs_and_other_escapes_are_no_lone_surrogates(text: str) -> None:
     assert decode(text.encode(), LIMITS) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("frame", "value"),
+    [
+        (rb'"cut \ud83d"', "cut \ufffd"),
+        (rb'{"a":"\udc00"}', {"a": "\ufffd"}),
+        (rb'{"\uD800":1}', {"\ufffd": 1}),
+        (rb'["\ud800x\udc00"]', ["\ufffdx\ufffd"]),
+        (rb'["\udc00\ud800", "\ud83d\ude00"]', ["\ufffd\ufffd", "\U0001f600"]),
+    ],
+)
+def test_half_a_surrogate_pair_becomes_a_replacement_character(frame: bytes, value: object) -> None:
+    assert decode(frame, LIMITS) == value
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'{"jsonrpc":"2.0","id":7,"result":{"a":NaN}}',
+        b' {"jsonrpc": "2.0", "id": 7, "result": {"a": 1e999}}\r',
+        b'{"id":7,"jsonrpc":"2.0","error":{"code":' + b"9" * (DIGITS_MAX + 1) + b"}}",
+        b'{"result":{"a":"\xff"},"jsonrpc":"2.0","id":7}',
+        b'{"error":{"code":NaN}, "jsonrpc": "2.0", "id": 7}\n',
+        b'{"jsonrpc":"2.0","id":7,"result":{"cut":"off',
+        b'{"jsonrpc":"2.0","id":7,"result":{"x":' + b"[" * 99 + b"]" * 99 + b"}}",
+        b'{"jsonrpc":"2.0","id":7,"result":{},"result":{}}',
+        b'{"jsonrpc":"2.0","id":7,"id":8,"result":{}}',
+    ],
+)
+def test_an_answer_that_cannot_be_read_names_its_request(frame: bytes) -> None:
+    message = read_message(frame, LIMITS)
+
+    assert isinstance(message, PeerViolation)
+    assert (message.kind, message.request_id) == (Violation.NOT_JSON, 7)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'got {"jsonrpc":"2.0","id":7,"result":NaN}',
+        b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":NaN}}',
+        b'{"jsonrpc":"2.0","id":7.5,"result":NaN}',
+        b'{"jsonrpc":"2.0","id":"7","result":NaN}',
+        b'{"jsonrpc":"2.0","id":' + b"7" * 19 + b',"result":NaN}',
+        b'{"params":NaN,"jsonrpc":"2.0","id":7}',
+        b'{"result":NaN,"jsonrpc":"2.0","id":7} and more',
+        b"{" + b" " * 70_000,
+    ],
+)
+def test_what_is_no_answer_names_no_request(frame: bytes) -> None:
+    message = read_message(frame, LIMITS)
+
+    assert isinstance(message, PeerViolation)
+    assert message.request_id is None
 
 
 def test_an_integer_of_the_most_digits_is_read_exactly() -> None:
