@@ -5,6 +5,7 @@ The same steps as `remit run`, in the same order. It asks nobody unless it is ha
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -19,6 +20,7 @@ from orchestrator.audit.key import argument_digests, load_or_create_key
 from orchestrator.audit.log import AuditLog
 from orchestrator.authority.admission import Grant
 from orchestrator.core.capability import BUILTIN_SERVER
+from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.limits import OrchestratorLimits
@@ -38,7 +40,7 @@ from orchestrator.sessions.assembling import (
     records_of,
     session_ports,
 )
-from orchestrator.sessions.configuration import ServersSource, load_servers
+from orchestrator.sessions.configuration import ServersSource, load_servers, read_servers
 from orchestrator.sessions.control.watching import Watch
 from orchestrator.sessions.credentials import login_ports
 from orchestrator.sessions.defined import (
@@ -54,6 +56,7 @@ from orchestrator.sessions.entries import (
     server_item,
 )
 from orchestrator.sessions.lanes import ServerCap
+from orchestrator.sessions.layers import SERVERS_FILE
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.policing import PolicyFiles, check_policy, read_policies, refuse_keeping
 from orchestrator.sessions.ports import SystemClock
@@ -107,7 +110,7 @@ class ParentSession(parent.ParentSession):
     async def open(
         cls,
         *,
-        servers: Path | str,
+        servers: Path | str | Mapping[str, Mapping[str, object]],
         name: str | None = None,
         only: Collection[str] | None = None,
         policy: PolicySet | Path | str | Sequence[Path | str] = ASK_ALL,
@@ -131,7 +134,8 @@ class ParentSession(parent.ParentSession):
         """Open a session whose servers are approved, connected and pinned; close it with the block.
 
         Args:
-            servers: the servers file of a project.
+            servers: the servers file of a project; or entries by their labels, as they stand under
+                `mcpServers`, which are a program's own word and need no approval.
             name: the session's name. The records of its persistent agents are kept under it, and
                 another session of this name can reopen them; without one they end with it.
             only: the labels of the servers to start. By default all that can be used: disabled ones,
@@ -165,11 +169,12 @@ class ParentSession(parent.ParentSession):
         """
         variables = os.environ if environ is None else environ
         paths = _prepared(variables)
-        root = project_of(Path(servers)) if project is None else Path(project)
+        place = Path.cwd() / SERVERS_FILE if isinstance(servers, Mapping) else Path(servers)
+        root = project_of(place) if project is None else Path(project)
         clock = SystemClock()
         run = new_run(clock)
         folder = output_folder(paths.run(run).out if out is None else Path(out), projects=(root,))
-        entries = _entries(_load(Path(servers), root, variables, allow_variables, folder), only)
+        entries = _entries(_read(servers, root, variables, allow_variables, folder), only)
         rules = _policy(policy, root, parameters or {})
         check_policy(rules.policy, dict.fromkeys((*labels_of(entries), BUILTIN_SERVER)), None)
         asking = Asking(ApprovalStore(paths.approvals), root, approve, confirm, logs_in=bool(login))
@@ -259,18 +264,34 @@ def _entries(file: ServersFile, only: Collection[str] | None) -> tuple[ServerEnt
     return tuple(wanted)
 
 
-def _load(
-    path: Path, project: Path, variables: Mapping[str, str], allowed: Collection[str], out: Path
+def _read(
+    servers: Path | str | Mapping[str, Mapping[str, object]],
+    project: Path,
+    variables: Mapping[str, str],
+    allowed: Collection[str],
+    out: Path,
 ) -> ServersFile:
+    """Read a servers file, or entries of a program by the same rules."""
     source = ServersSource(
-        origin=Origin.PROJECT,
+        origin=Origin.PROFILE if isinstance(servers, Mapping) else Origin.PROJECT,
         project=project.resolve(),
         home=Path.home(),
         environ=variables,
         allow_variables=frozenset(allowed),
         out=str(out),
     )
-    return load_servers(path, source)
+    if not isinstance(servers, Mapping):
+        return load_servers(Path(servers), source)
+    try:
+        text = json.dumps({"mcpServers": servers}, allow_nan=False, default=os.fspath)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            "an entry of `servers` holds what no servers file can",
+            code="E-CONFIG-VALUE",
+            why=str(error),
+            fix="write texts, numbers, lists and dictionaries, as under mcpServers",
+        ) from None
+    return read_servers(read_json(text, "servers"), source)
 
 
 def _prepared(variables: Mapping[str, str]) -> StatePaths:

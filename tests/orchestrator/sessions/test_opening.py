@@ -94,6 +94,51 @@ async def test_what_nobody_approved_is_not_started(home: Path, project: Path):
     assert list((home / "state" / "runs").iterdir()) == []
 
 
+def entries_of(project: Path, **more: object) -> dict[str, dict[str, object]]:
+    args = [SERVER, "orders.json", "refunds.jsonl"]
+    return {"shop": {"command": sys.executable, "args": args, "cwd": project, **more}}
+
+
+async def test_entries_of_the_program_need_no_approval_and_their_tools_do(
+    home: Path, project: Path
+):
+    with anyio.fail_after(30), pytest.raises(PendingApprovalError) as caught:
+        async with ParentSession.open(servers=entries_of(project), policy=rules(POLICY)):
+            pass
+
+    assert [item.name for item, _ in caught.value.items] == ["shop.tools"]
+
+
+async def test_entries_of_the_program_make_a_session_like_those_of_a_file(
+    home: Path, project: Path
+):
+    trusted = entries_of(project, description_trust="first-use")
+
+    with anyio.fail_after(30):
+        async with ParentSession.open(servers=trusted, policy=rules(POLICY)) as session:
+            assert await orders(session) == "[7]"
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"timeout": float("nan")}, "E-CONFIG-VALUE"),
+        ({"args": [b"--root"]}, "E-CONFIG-VALUE"),
+        ({"args": [object()]}, "E-CONFIG-VALUE"),
+        ({"args": "orders.json"}, "E-CONFIG-TYPE"),
+    ],
+)
+async def test_an_entry_of_the_program_that_no_file_could_hold_is_a_clear_error(
+    home: Path, project: Path, more: dict[str, object], code: str
+):
+    with pytest.raises(ConfigError) as caught:
+        async with ParentSession.open(servers=entries_of(project, **more), policy=rules(POLICY)):
+            pass
+
+    assert caught.value.code == code
+    assert "servers" in f"{caught.value.where} {caught.value.message}"
+
+
 async def test_a_policy_file_that_keeps_argument_values_opens_no_session_and_a_set_does(
     home: Path, project: Path
 ):
