@@ -256,7 +256,8 @@ class Meter:
         purse, self._purse = self._purse, None
         if purse is None:
             return
-        self.settle()
+        if self._lent:
+            self.settle()
         given = self.budget
         purse.turns += self.turns - (given.turns or 0)
         purse.calls += self.calls - (given.calls or 0)
@@ -329,12 +330,14 @@ class Meter:
         Calls are none of them: a model without a call left may still answer.
         """
         budget = self.budget
+        if budget is OPEN_BUDGET:
+            return None
         if (  # asked before each turn of each agent, and mostly so
             (budget.turns is None or self.turns < budget.turns)
             and (budget.tokens is None or self.tokens < budget.tokens)
             and (budget.usd is None or self.usd < budget.usd)
             and (budget.bytes is None or self.bytes < budget.bytes)
-            and (budget.seconds is None or self.seconds(now) < budget.seconds)
+            and (budget.seconds is None or now - self._started < budget.seconds)
         ):
             return None
         return next((spent for item in _NEEDED if (spent := self.spent(item, now))), None)

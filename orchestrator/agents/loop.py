@@ -36,6 +36,7 @@ from orchestrator.agents.events import (
 from orchestrator.agents.limits import AgentLimits
 from orchestrator.agents.mailbox import Mailbox, Message
 from orchestrator.agents.model import (
+    NO_USAGE,
     RECIPE_PROVIDER,
     AgentTask,
     Call,
@@ -136,6 +137,7 @@ def run_agent(
         gate=gate,
         bounds=bounds,
         tether=tether,
+        is_recipe=model.provider == RECIPE_PROVIDER,
     )
     if emit is not None or shape is not any_answer:
         said = unheard if emit is None else run.tell
@@ -190,6 +192,7 @@ class _Run:
     gate: RequestGate
     bounds: AgentLimits
     tether: Tether
+    is_recipe: bool
     malformed: int = 0
     unfit: int = 0
     said: object = None
@@ -255,16 +258,15 @@ class _Run:
         result = self._result(end)
         try:
             self.audit.append("agent_ended", agent_ended(result))
-            self._tell_end(result)
+            if self.emit is not None:
+                self._tell_end(result, self.emit)
         finally:
             result = self.tether.end(result)
         return result
 
-    def _tell_end(self, result: AgentResult) -> None:
-        if self.emit is None:
-            return
+    def _tell_end(self, result: AgentResult, emit: EventListener) -> None:
         message = result.error.message if result.error is not None else ""
-        self.emit(
+        emit(
             AgentEnded(
                 agent=result.agent, status=result.status, seconds=result.seconds, message=message
             )
@@ -338,19 +340,23 @@ class _Run:
             self.no_calls = self.meter.spent(Resource.CALLS, self.clock.now())
             message = f"the budget of {self.meter.budget.calls} calls is spent"
             results += tuple(self.caller.refuse(call, message) for call in refused)
-        self._count_malformed(turn, errors)
+        if errors or turn.malformed:
+            self._count_malformed(turn, errors)
+        else:
+            self.malformed = 0
         return results, None
 
     async def _turn(self, conversation: Conversation, results: Sequence[CallResult]) -> Turn:
         self.gate()
         self.meter.take_turn()
-        if self._asks_somebody():
+        if not self.is_recipe and self._asks_somebody():
             with self._chat() as count:
                 turn = await conversation.next(results)
                 count(turn)
         else:
             turn = await conversation.next(results)
-        self.meter.add(turn.usage)
+        if turn.usage is not NO_USAGE:
+            self.meter.add(turn.usage)
         if turn.answer is not None:
             self.said = turn.answer
         if self.emit is not None:
@@ -378,9 +384,9 @@ class _Run:
         )
 
     def _asks_somebody(self) -> bool:
-        """Whether a turn is a request to a provider: a recipe's is none, nor is one that was kept."""
+        """Whether a language model's turn is a request to its provider: one that was kept is none."""
         turns = self.task.turns
-        return self.model.provider != RECIPE_PROVIDER and (turns is None or not turns.waiting)
+        return turns is None or not turns.waiting
 
     def _record_request(self) -> None:
         """Put on record that the agent's context goes to a provider, before its first byte does."""
@@ -439,11 +445,10 @@ class _Run:
         return _End(status=RunStatus.FAILED, answer=answer, error=self.no_calls.error())
 
     def _count_malformed(self, turn: Turn, errors: Sequence[RemitError]) -> None:
-        refused = [
-            error
+        refused = any(
+            isinstance(error, AuthorityError) and error.reason is DenyReason.BAD_ARGUMENTS
             for error in errors
-            if isinstance(error, AuthorityError) and error.reason is DenyReason.BAD_ARGUMENTS
-        ]
+        )
         self.malformed = self.malformed + 1 if refused or turn.malformed else 0
         if self.malformed > self.bounds.malformed_turns_max:
             raise ModelError(

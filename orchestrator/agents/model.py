@@ -14,6 +14,7 @@ from orchestrator.core.content import UntrustedContent
 from orchestrator.core.errors import RemitError
 
 __all__ = [
+    "NO_USAGE",
     "RECIPE_PROVIDER",
     "AgentTask",
     "Call",
@@ -75,6 +76,10 @@ class Usage:
     output_tokens: int = 0
 
 
+NO_USAGE: Final = Usage()
+"""Of a turn that nobody was asked for."""
+
+
 # frozen by the type checker alone: at run time it costs three times as much to make, and one is made
 # for each turn
 @dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
@@ -93,7 +98,7 @@ class Turn:
     answer: object = None
     done: bool = False
     open: bool = False
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     model: str = ""
     finish: str = ""
 

@@ -254,16 +254,17 @@ class _RecipeRun:
     def _checked(self, wish: object) -> Call:
         if not isinstance(wish, Call):
             raise self._wrong(f"a {type(wish).__name__} among calls")
-        self._require("server", wish.server, str)
-        self._require("tool", wish.tool, str)
-        self._require("arguments", wish.arguments, dict)
+        fields: tuple[tuple[str, object, type], ...] = (
+            ("server", wish.server, str),
+            ("tool", wish.tool, str),
+            ("arguments", wish.arguments, dict),
+        )
+        for name, value, kind in fields:
+            if not isinstance(value, kind):
+                raise self._wrong(
+                    f"a Call whose {name} is a {type(value).__name__}, not a {kind.__name__}"
+                )
         return wish
-
-    def _require(self, name: str, value: object, kind: type) -> None:
-        if not isinstance(value, kind):
-            raise self._wrong(
-                f"a Call whose {name} is a {type(value).__name__}, not a {kind.__name__}"
-            )
 
     def _wrong(self, what: str) -> RecipeError:
         return self._error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
+from typing import Any, ClassVar, TypeVar, cast, overload
 
 import anyio
 import anyio.lowlevel
@@ -39,7 +39,6 @@ from orchestrator.sessions.tasks import Task, TaskOrder
 __all__ = [
     "AgentFlight",
     "AgentHome",
-    "AgentPlan",
     "OneOffSubagent",
     "Subagent",
     "agent_cell",
@@ -87,21 +86,6 @@ class AgentHome:
     in_background: Callable[[BackgroundWork], None]
 
 
-# frozen by the type checker alone: at run time it costs three times as much to make, and one is made
-# for each agent
-@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
-class AgentPlan:
-    """Who an agent is, and what it was given; what is kept of it when it is to be made again."""
-
-    id: AgentId
-    role: str
-    model: Model
-    grant: Grant
-    budget: Budget
-    preamble: str = ""
-    """Stands before the prompt of each task: what its definition says."""
-
-
 def _no_shelf() -> Shelf | None:
     return None
 
@@ -110,8 +94,10 @@ def _no_shelf() -> Shelf | None:
 class Subagent:
     """A child that acts. Made by a session; holds no client.
 
-    Its view is admitted when it is made, with its `outfit`: what is added later is never in it (I7).
-    `above` are the agents that it descends from. `meter` counts what it and all below it spend.
+    `id` is its path below the session. It has its turns from `model`; `role`, `grant` and `budget` are
+    what it was made with, and `preamble` stands before the prompt of each task. Its view is admitted
+    when it is made, with its `outfit`: what is added later is never in it (I7). `above` are the agents
+    that it descends from. `meter` counts what it and all below it spend.
     `through` wraps its view while it works, to keep what it is answered; it widens nothing, since each
     call that it passes on takes the whole road. `standing` is what it carries and has used, `turns`
     keeps what its model says.
@@ -120,7 +106,12 @@ class Subagent:
     stays: ClassVar[bool] = False
     """Whether it has one task after the other, for as long as nobody ends it."""
 
-    plan: AgentPlan
+    id: AgentId
+    role: str
+    model: Model
+    grant: Grant
+    budget: Budget
+    preamble: str
     outfit: Outfit | None
     cell: Cell
     home: AgentHome
@@ -131,16 +122,6 @@ class Subagent:
     through: Callable[[AgentView], View] | None = None
     standing: Standing = field(default_factory=Standing)
     turns: TurnKeeper | None = None
-
-    @property
-    def id(self) -> AgentId:
-        """Its path below the session."""
-        return self.plan.id
-
-    @property
-    def model(self) -> Model:
-        """Where its turns come from."""
-        return self.plan.model
 
     @property
     def table(self) -> CapabilityTable | None:
@@ -160,7 +141,7 @@ class Subagent:
         table = self.table
         if table is None:  # its children reach as little as it does
             return self.above
-        return (*self.above, Ancestor(table.principal, self.plan.grant, table.policy))
+        return (*self.above, Ancestor(table.principal, self.grant, table.policy))
 
     @property
     def shelf(self) -> Shelf:
@@ -213,17 +194,15 @@ class Subagent:
         if flip.flights or (flip.cells and reason is not DenyReason.AGENT_CLOSED):
             self.home.ports.audit.append("revoked", flip.record)
 
-    def _follow(self, meter: Meter) -> None:
-        """Let policies see what is used and left."""
-        self.standing.spending = MeterReading(meter, self.home.ports.clock.now)
-
     def check_budget(self) -> None:
         """Raise ConfigError if it has a budget in money, and its model's price is not known."""
         price_of(self.model, self.meter.budget, self.home.prices)
 
     def work(
         self,
-        order: TaskOrder,
+        prompt: str,
+        inputs: Mapping[str, object],
+        shape: AnswerShape[object],
         *,
         meter: Meter,
         mail: Mailbox | None,
@@ -234,16 +213,16 @@ class Subagent:
         A cancellation from outside goes on. No frame of its own waits: each costs an agent that is
         parked a third of a kilobyte.
         """
-        home, outfit = self.home, self.outfit
-        self._follow(meter)
+        home, outfit, ports = self.home, self.outfit, self.home.ports
+        self.standing.spending = MeterReading(meter, ports.clock.now)  # policies see it
         view = self._view(None if outfit is None else outfit.toolbox)
         return run_agent(
             self.model,
             view if self.through is None else self.through(view),
             AgentTask(
                 agent=self.id,
-                prompt=_after(self.plan.preamble, order.prompt),
-                inputs=order.inputs,
+                prompt=f"{self.preamble}\n\n{prompt}" if self.preamble else prompt,
+                inputs=inputs,
                 history=history,
                 mail=no_mail if mail is None else mail.take,
                 shelf=self.shelf if outfit is not None and outfit.reads_on else None,
@@ -251,16 +230,16 @@ class Subagent:
                 turns=self.turns,
             ),
             meter.budget,
-            clock=home.ports.clock,
-            telemetry=home.ports.telemetry,
-            audit=home.ports.audit,
-            emit=home.ports.emit,
+            clock=ports.clock,
+            telemetry=ports.telemetry,
+            audit=ports.audit,
+            emit=ports.emit,
             gate=view.require,
             limits=home.limits,
             prices=home.prices,
             meter=meter,
-            shape=order.shape,
-            tether=_WorkFlight(self),
+            shape=shape,
+            tether=_WorkFlight(self, view.cell),
         )
 
     def keep_lease(self) -> None:
@@ -279,8 +258,8 @@ class _WorkFlight(AgentFlight):
 
     __slots__ = ("_agent", "_leased", "_seconds")
 
-    def __init__(self, agent: Subagent) -> None:
-        self._cell = agent.acting
+    def __init__(self, agent: Subagent, cell: Cell) -> None:
+        self._cell = cell
         self._scope = None
         self._agent = agent
         self._seconds = math.inf
@@ -353,9 +332,10 @@ class OneOffSubagent(Subagent):
             ConfigError: it was started before, or its budget cannot be kept.
         """
         self._start_once()
-        order = TaskOrder(prompt=prompt, inputs=inputs or {}, shape=any_answer)
         try:
-            return self.work(order, meter=self.meter, mail=mail, history=history)
+            return self.work(
+                prompt, inputs or {}, any_answer, meter=self.meter, mail=mail, history=history
+            )
         except BaseException:  # it cannot even begin
             self._over()
             raise
@@ -406,7 +386,8 @@ class OneOffSubagent(Subagent):
         return task
 
     def _in_task(self, task: Task[Any]) -> Coroutine[Any, Any, AgentResult]:
-        return self.work(task.order, meter=self.meter, mail=task.mail)
+        order = task.order
+        return self.work(order.prompt, order.inputs, order.shape, meter=self.meter, mail=task.mail)
 
     def after_work(self) -> None:
         """Do what is to be done when its run has ended: its authority ends with it."""
@@ -426,10 +407,6 @@ class OneOffSubagent(Subagent):
                 f"agent {self.id!r} works once, and has", code="E-AGENT-STARTED", fix="make another"
             )
         self._started = True
-
-
-def _after(preamble: str, prompt: str) -> str:
-    return f"{preamble}\n\n{prompt}" if preamble else prompt
 
 
 def shape_of(returns: type[Any] | Mapping[str, object] | None) -> AnswerShape[object]:

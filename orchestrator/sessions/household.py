@@ -29,7 +29,6 @@ from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.agents import (
     AgentHome,
-    AgentPlan,
     OneOffSubagent,
     Subagent,
     agent_cell,
@@ -247,14 +246,12 @@ class Household:
         if parent is not None:
             purse.lend(meter)
         return kind(
-            plan=AgentPlan(
-                id=agent,
-                role=role,
-                model=wish.model,
-                grant=grant,
-                budget=wanted,
-                preamble=wish.preamble,
-            ),
+            id=agent,
+            role=role,
+            model=wish.model,
+            grant=grant,
+            budget=wanted,
+            preamble=wish.preamble,
             outfit=None if blind else outfit,
             cell=cell,
             home=self._home,

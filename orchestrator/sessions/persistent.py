@@ -266,7 +266,9 @@ class PersistentSubagent(Subagent):
         try:
             task.step(TaskStep.BEGIN)
             result = await self.work(
-                task.order,
+                task.order.prompt,
+                task.order.inputs,
+                task.order.shape,
                 meter=meter,
                 mail=self._mail,
                 history=self._history(),
@@ -333,14 +335,13 @@ class PersistentSubagent(Subagent):
                 self._save()
 
     def _save(self) -> None:
-        plan = self.plan
         detail: dict[str, object] = {
-            "role": plan.role,
-            "preamble": plan.preamble,
-            "model": f"{plan.model.provider}:{plan.model.name}",
-            "grant": {**_as_json(plan.grant), "pins": [_as_json(pin) for pin in plan.grant.pins]},
+            "role": self.role,
+            "preamble": self.preamble,
+            "model": f"{self.model.provider}:{self.model.name}",
+            "grant": {**_as_json(self.grant), "pins": [_as_json(pin) for pin in self.grant.pins]},
             "labels": [[label.name, label.server] for label in sorted(self.standing.labels)],
-            "budget": _as_json(plan.budget),
+            "budget": _as_json(self.budget),
         }
         record = AgentRecord(
             path=self.id, state=self._state, incarnation=self.incarnation, detail=detail

@@ -267,7 +267,7 @@ async def test_no_authority_is_on_record_todays_policy_decides(tmp_path: Path):
 
             assert [tool.tool for tool in again.view.tools] == ["ok"]
             assert (await refusal(again.view, "files/read")).reason is DenyReason.NOT_IN_SNAPSHOT
-            assert again.plan.grant == Grant(tools=["files/*"])
+            assert again.grant == Grant(tools=["files/*"])
 
 
 async def test_a_cancel_is_on_record_before_anything_else_happens(records: AgentRecords):
