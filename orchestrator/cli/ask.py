@@ -120,14 +120,13 @@ async def _ask(text: str, request: StandingRequest, shown: _Shown, inbox: bool) 
     import os
     from functools import partial
 
+    from orchestrator.cli.terminal import person_here
     from orchestrator.core.outcomes import RunStatus
     from orchestrator.sessions.approvals import PendingApprovalError
     from orchestrator.sessions.ports import SystemClock
     from orchestrator.sessions.speech import Speech
     from orchestrator.sessions.standing import open_standing
-    from orchestrator.sessions.state import StatePaths, keep_shown
-    from orchestrator.surfaces.consent import TerminalApprover
-    from orchestrator.surfaces.login import browser_opener
+    from orchestrator.sessions.state import StatePaths
     from orchestrator.surfaces.progress import open_progress, style_for
     from orchestrator.surfaces.reply import Reply
 
@@ -136,14 +135,7 @@ async def _ask(text: str, request: StandingRequest, shown: _Shown, inbox: bool) 
     with open_progress(sys.stderr, style, now=SystemClock.now, steps=()) as progress:
         speech = Speech(partial(click.echo, nl=False), claim=progress.paused)
         heard = _Heard(progress, speech if shown.streams else None)
-        person = TerminalApprover(
-            answers=sys.stdin,
-            questions=sys.stderr,
-            pause=heard.paused,
-            now=SystemClock.now,
-            keep=lambda shown: keep_shown(paths.shown, shown),
-            open_url=browser_opener(),
-        )
+        person = person_here(paths, pause=heard.paused)
         try:
             async with open_standing(
                 request,

@@ -89,21 +89,15 @@ async def _open(
 ) -> None:
     import os
 
-    from orchestrator.sessions.ports import SystemClock
+    from orchestrator.cli.terminal import person_here
     from orchestrator.sessions.standing import open_standing
-    from orchestrator.sessions.state import StatePaths, keep_shown
-    from orchestrator.surfaces.consent import TerminalApprover
+    from orchestrator.sessions.state import StatePaths
     from orchestrator.surfaces.guests.inviting import invite
 
     person: TerminalApprover | None = None
     if port is not None:  # on stdio nobody is asked: both ends belong to the host
         paths = StatePaths.from_environment(os.environ)
-        person = TerminalApprover(
-            answers=sys.stdin,
-            questions=sys.stderr,
-            now=SystemClock.now,
-            keep=lambda shown: keep_shown(paths.shown, shown),
-        )
+        person = person_here(paths)
     async with (
         open_standing(
             request,

@@ -129,19 +129,14 @@ def _item(name: str, servers: Path | None) -> tuple[ConfiguredServers, Item]:
 
 async def _confirmed(item: Item) -> bool:
     import os
-    import sys
 
+    from orchestrator.cli.terminal import person_here
     from orchestrator.sessions.approvals import ApprovalState, PendingApprovalError
-    from orchestrator.sessions.state import StatePaths, keep_shown
-    from orchestrator.surfaces.consent import TerminalApprover
+    from orchestrator.sessions.state import StatePaths
 
     paths = StatePaths.from_environment(os.environ)
     paths.prepare()
-    person = TerminalApprover(
-        answers=sys.stdin,
-        questions=sys.stderr,
-        keep=lambda text: keep_shown(paths.shown, text),
-    )
+    person = person_here(paths)
     if not person.interactive:
         raise PendingApprovalError([(item, ApprovalState.PENDING)])
     return await person.confirm_items([item])

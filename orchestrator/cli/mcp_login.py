@@ -166,18 +166,13 @@ def _entry(found: ConfiguredServers, server: str) -> ServerEntry:
 
 async def _approved(found: ConfiguredServers, entry: ServerEntry, paths: StatePaths) -> None:
     """Return once a person has approved the server. Raises PendingApprovalError."""
-    import sys
-
+    from orchestrator.cli.terminal import person_here
     from orchestrator.sessions import consent
     from orchestrator.sessions.approvals import ApprovalStore
     from orchestrator.sessions.entries import server_item
     from orchestrator.sessions.ports import SystemClock
-    from orchestrator.sessions.state import keep_shown
-    from orchestrator.surfaces.consent import TerminalApprover
 
-    person = TerminalApprover(
-        answers=sys.stdin, questions=sys.stderr, keep=lambda text: keep_shown(paths.shown, text)
-    )
+    person = person_here(paths)
     await consent.settle(
         (server_item(entry),),
         book=found.book,
@@ -190,22 +185,17 @@ async def _approved(found: ConfiguredServers, entry: ServerEntry, paths: StatePa
 def _step(entry: ServerEntry, *, no_browser: bool) -> LoopbackStep | PastedStep:
     import sys
 
-    from orchestrator.surfaces.login import (
-        PASTED_CHARS_MAX,
-        LoopbackStep,
-        PastedStep,
-        browser_opener,
-    )
+    from orchestrator.cli.terminal import browser_here
+    from orchestrator.surfaces.login import PASTED_CHARS_MAX, PastedStep
 
     def tell(line: str) -> None:
         print_text(line, to_stderr=True)
 
-    where = entry.login.redirect_uri, entry.login.port
     if no_browser:
         return PastedStep(
             tell=tell,
             read_line=lambda: sys.stdin.readline(PASTED_CHARS_MAX),
-            registered=where[0],
-            port=where[1],
+            registered=entry.login.redirect_uri,
+            port=entry.login.port,
         )
-    return LoopbackStep(tell=tell, open_url=browser_opener(), registered=where[0], port=where[1])
+    return browser_here(entry, tell)

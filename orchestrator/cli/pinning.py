@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.audit.memory import MemoryAudit
 from orchestrator.catalog.pins import PinReport
+from orchestrator.cli.terminal import person_here
 from orchestrator.core.errors import ServerFailedError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.limits import OrchestratorLimits
@@ -18,8 +18,7 @@ from orchestrator.sessions.entries import ServerEntry, server_item
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
-from orchestrator.sessions.state import StatePaths, keep_shown
-from orchestrator.surfaces.consent import TerminalApprover
+from orchestrator.sessions.state import StatePaths
 from orchestrator.telemetry.null import NO_TELEMETRY
 from policies import ASK_ALL
 
@@ -78,11 +77,7 @@ class _Settling:
     def __init__(self, paths: StatePaths, project: Path, flags: Sequence[str]) -> None:
         self._store = ApprovalStore(paths.approvals)
         self._book = self._store.book(project, flags)
-        self._person = TerminalApprover(
-            answers=sys.stdin,
-            questions=sys.stderr,
-            keep=lambda text: keep_shown(paths.shown, text),
-        )
+        self._person = person_here(paths)
 
     def refuse_unused(self, names: set[str]) -> None:
         self._book.refuse_unused(names)

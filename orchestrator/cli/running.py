@@ -27,6 +27,7 @@ from orchestrator.cli.exporting import exported_telemetry
 from orchestrator.cli.failures import EXIT_CODES
 from orchestrator.cli.options import inbox_hint, print_json, print_text
 from orchestrator.cli.resuming import TakenUp, about, gate_asker
+from orchestrator.cli.terminal import browser_here, person_here
 from orchestrator.core.errors import ExitCode, RemitError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import AgentId, RunId
@@ -49,9 +50,8 @@ from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.ports import RandomIds, SessionPorts, SystemClock
 from orchestrator.sessions.projects import output_folder
-from orchestrator.sessions.state import StatePaths, keep_shown
-from orchestrator.surfaces.consent import TerminalApprover
-from orchestrator.surfaces.login import LoopbackStep, browser_opener
+from orchestrator.sessions.state import StatePaths
+from orchestrator.surfaces.login import LoopbackStep
 from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
 from orchestrator.surfaces.summary import RunSummary, summary_object, summary_text
 
@@ -237,14 +237,7 @@ def _pipeline_run(
     ):
         watched = _Watched(job, progress)
         watch = Watch(clock.now, watched.emit)
-        person = TerminalApprover(
-            answers=sys.stdin,
-            questions=sys.stderr,
-            pause=progress.paused,
-            now=clock.now,
-            keep=lambda text: keep_shown(paths.shown, text),
-            open_url=browser_opener(),
-        )
+        person = person_here(paths, pause=progress.paused)
         ports = SessionPorts(
             clock=clock,
             ids=RandomIds(),
@@ -317,15 +310,7 @@ def _person_at_browser(progress: Progress) -> Callable[[ServerEntry], LoopbackSt
         with progress.paused():
             print_text(line, to_stderr=True)
 
-    def step(entry: ServerEntry) -> LoopbackStep:
-        return LoopbackStep(
-            tell=tell,
-            open_url=browser_opener(),
-            registered=entry.login.redirect_uri,
-            port=entry.login.port,
-        )
-
-    return step
+    return partial(browser_here, tell=tell)
 
 
 def _show(job: Job, plan: Plan) -> ExitCode:

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from orchestrator.agents.events import AgentEvent
-    from orchestrator.sessions.entries import ServerEntry
     from orchestrator.sessions.standing import StandingRequest
-    from orchestrator.surfaces.login import LoopbackStep
 
 __all__ = ["shell"]
 
@@ -57,23 +55,16 @@ def shell(
 
 async def _talk(request: StandingRequest) -> None:
     import os
+    from functools import partial
 
-    from orchestrator.sessions.ports import SystemClock
+    from orchestrator.cli.terminal import browser_here, person_here
     from orchestrator.sessions.standing import open_standing
-    from orchestrator.sessions.state import StatePaths, keep_shown
-    from orchestrator.surfaces.consent import TerminalApprover
-    from orchestrator.surfaces.login import browser_opener
+    from orchestrator.sessions.state import StatePaths
     from orchestrator.surfaces.progress import event_line
     from orchestrator.surfaces.shell import ShellParts, run_shell
 
     paths = StatePaths.from_environment(os.environ)
-    person = TerminalApprover(
-        answers=sys.stdin,
-        questions=sys.stdout,
-        now=SystemClock.now,
-        keep=lambda shown: keep_shown(paths.shown, shown),
-        open_url=browser_opener(),
-    )
+    person = person_here(paths, questions=sys.stdout)
     heard: list[Callable[[AgentEvent], None]] = []
 
     def hear(event: AgentEvent) -> None:
@@ -87,7 +78,7 @@ async def _talk(request: StandingRequest) -> None:
         approver=person,
         person=person,
         confirm=person.confirm_items,
-        login=_at_browser,
+        login=partial(browser_here, tell=print_text),
         on_event=hear,
     )
     async with opening as standing:
@@ -105,15 +96,3 @@ async def _talk(request: StandingRequest) -> None:
         async with run_shell(parts) as running:
             heard.append(running.hear)
             await running.run()
-
-
-def _at_browser(entry: ServerEntry) -> LoopbackStep:
-    """Return who has the person at this terminal consent to a login."""
-    from orchestrator.surfaces.login import LoopbackStep, browser_opener
-
-    return LoopbackStep(
-        tell=print_text,
-        open_url=browser_opener(),
-        registered=entry.login.redirect_uri,
-        port=entry.login.port,
-    )
