@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -402,12 +402,16 @@ async def test_many_servers_start_side_by_side() -> None:
                 closing.start_soon(other.transport.close)
 
 
-async def test_a_supervisor_that_dies_while_it_starts_a_server_is_what_is_told() -> None:
+async def ends_while_it_starts(
+    ending: Callable[[int, Connection], Awaitable[object]], error: type[Exception]
+) -> str:
+    """Start a server under a supervisor that is stopped, and end one of them; return what is told."""
+    told: list[str] = []
     async with opened("cat") as connection:
-        other, told = connection.another("cat"), list[str]()
+        other = connection.another("cat")
 
         async def start() -> None:
-            with pytest.raises(StartError) as caught:
+            with pytest.raises(error) as caught:
                 await other.transport.open(other.sink)
             told.append(str(caught.value))
 
@@ -417,29 +421,30 @@ async def test_a_supervisor_that_dies_while_it_starts_a_server_is_what_is_told()
             async with anyio.create_task_group() as group:
                 group.start_soon(start)
                 await anyio.wait_all_tasks_blocked()
-                os.kill(supervisor, signal.SIGKILL)
-        assert told == ["the supervisor of servers ended while it started the server"]
+                await ending(supervisor, other)
+    (only,) = told
+    return only
+
+
+async def test_a_supervisor_that_dies_while_it_starts_a_server_is_what_is_told() -> None:
+    async def kill(supervisor: int, other: Connection) -> None:
+        os.kill(supervisor, signal.SIGKILL)
+
+    told = await ends_while_it_starts(kill, StartError)
+
+    assert told == "the supervisor of servers ended while it started the server"
 
 
 async def test_what_is_closed_while_it_is_opened_is_not_open_after_all() -> None:
-    async with opened("cat") as connection:
-        other, told = connection.another("cat"), list[str]()
+    async def close(supervisor: int, other: Connection) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(other.transport.close)
+            await anyio.wait_all_tasks_blocked()
+            os.kill(supervisor, signal.SIGCONT)
 
-        async def start() -> None:
-            with pytest.raises(ServerGoneError) as caught:
-                await other.transport.open(other.sink)
-            told.append(str(caught.value))
+    told = await ends_while_it_starts(close, ServerGoneError)
 
-        (supervisor,) = supervisors(os.getpid())
-        os.kill(supervisor, signal.SIGSTOP)
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as group:
-                group.start_soon(start)
-                await anyio.wait_all_tasks_blocked()
-                group.start_soon(other.transport.close)
-                await anyio.wait_all_tasks_blocked()
-                os.kill(supervisor, signal.SIGCONT)
-        assert told == ["the connection was closed"]
+    assert told == "the connection was closed"
 
 
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
