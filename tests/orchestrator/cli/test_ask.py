@@ -14,6 +14,7 @@ import pytest
 from orchestrator.cli.demo import files_server
 from tests.orchestrator.canary import canary
 from tests.orchestrator.cli.running import Finished, Remit
+from tests.orchestrator.reviewing import MAKES, REVIEWER
 from tests.servers import asking as asking_server
 
 SAYS = """
@@ -33,19 +34,7 @@ def reads(task):
 def sees(task):
     listed = yield Call("remit", "list_capabilities")
     return listed.text
-
-def makes(task):
-    if "/" in task.agent:
-        yield []
-        return task.prompt
-    wanted = {"name": "helper", "prompt": "Now.", "definition": "reviewer"}
-    try:
-        made = yield Call("remit", "spawn_subagent", wanted)
-    except AuthorityError as error:
-        return error.message
-    return made.text
 """
-REVIEWER = "---\nname: reviewer\n---\nYou review."
 READS = """policy reading v1 {
   permit "notes" call on files/read_file
   permit "own" call on remit/*
@@ -59,7 +48,7 @@ def project(home: Path) -> Path:
     """A project with a recipe, a note, and a server of the profile whose tools count as seen."""
     here = Path.cwd()
     (here / ".git").mkdir()
-    (here / "model.py").write_text(SAYS)
+    (here / "model.py").write_text(SAYS + MAKES)
     (here / "note.txt").write_text("the note")
     config = home / "config"
     config.mkdir(parents=True)

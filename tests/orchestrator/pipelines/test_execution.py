@@ -31,6 +31,7 @@ from orchestrator.telemetry.null import NO_TELEMETRY
 from orchestrator.testing import CountingIds
 from tests.orchestrator.agents.stage import HandClock
 from tests.orchestrator.cli.running import ROOT_FOLDER
+from tests.orchestrator.reviewing import MAKES, REVIEWER
 
 pytestmark = [pytest.mark.subprocess]
 
@@ -355,28 +356,14 @@ async def test_an_agent_searches_asks_and_makes_one_of_its_own_that_gets_what_is
     assert (told["made"]["agent"], told["made"]["status"]) == ("boss/helper", status)
 
 
-DEFINED = """\
-from orchestrator import AuthorityError, Call
-
-def boss(task):
-    if "/" in task.agent:
-        yield []
-        return task.prompt
-    wanted = {"name": "helper", "prompt": "Now.", "definition": "reviewer"}
-    try:
-        made = yield Call("remit", "spawn_subagent", wanted)
-    except AuthorityError as error:
-        return error.message
-    return made.text
-"""
-REVIEWER = "---\nname: reviewer\n---\nYou review."
+BOSS_MAKES = f"from orchestrator import AuthorityError, Call\n{MAKES}\nboss = makes\n"
 
 
 @pytest.fixture
 def defined(stage: Stage) -> Stage:
     stage.write("pipeline.toml", BOSS.replace("DELEGATE", ""))
     stage.write("p.policy", SPAWNS)
-    stage.write("recipes.py", DEFINED)
+    stage.write("recipes.py", BOSS_MAKES)
     return stage
 
 

@@ -22,6 +22,7 @@ from orchestrator.surfaces.acp.limits import AcpLimits
 from orchestrator.surfaces.acp.place import place_for
 from orchestrator.surfaces.acp.serving import serve
 from orchestrator.surfaces.acp.stdio import read_bytes
+from tests.orchestrator.reviewing import MAKES
 from tests.orchestrator.surfaces.acp import server
 from tests.servers import asking
 
@@ -49,17 +50,6 @@ def uses(task):
     except (AuthorityError, CallFailedError) as error:
         return "no: " + error.code
     return result.text
-
-def makes(task):
-    if "/" in task.agent:
-        yield []
-        return task.prompt
-    wanted = {"name": "helper", "prompt": "Now.", "definition": "reviewer"}
-    try:
-        made = yield Call("remit", "spawn_subagent", wanted)
-    except AuthorityError as error:
-        return error.message
-    return made.text
 
 def calls(tool, text):
     try:
@@ -110,7 +100,7 @@ class Home:
 def make_home(folder: Path, policy: str = ALL) -> Home:
     home = Home(folder / "state", folder / "project")
     (home.project / ".git").mkdir(parents=True)
-    (home.project / "model.py").write_text(MODEL)
+    (home.project / "model.py").write_text(MODEL + MAKES)
     (home.state / "config").mkdir(parents=True, mode=0o700)
     home.state.chmod(0o700)
     (home.state / "config" / "own.policy").write_text(policy)

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from orchestrator.surfaces.acp.limits import AcpLimits
+from tests.orchestrator.reviewing import REVIEWER
 from tests.orchestrator.surfaces.acp.stage import Home, Message, make_home, running
 
 
@@ -252,7 +253,7 @@ def text(words: str) -> Message:
 async def test_a_definition_makes_a_child_once_it_is_approved(home: Home):
     place = home.project / ".remit" / "agents" / "reviewer.md"
     place.parent.mkdir(parents=True)
-    place.write_text("---\nname: reviewer\n---\nYou review.")
+    place.write_text(REVIEWER)
 
     async with running(home, "makes") as before:
         await before.prompt(await before.open(home), "go")
