@@ -10,6 +10,7 @@ import anyio
 import anyio.abc
 
 from mcp_client.auth.errors import AuthFault, AuthorizationFailedError
+from mcp_client.net.groups import tasks_of_block
 
 __all__ = ["SharedRun"]
 
@@ -43,22 +44,14 @@ class SharedRun:
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
         """Own the task; it has ended after the block."""
-        failure: BaseException | None = None
-        async with anyio.create_task_group() as group:
+        async with tasks_of_block() as group:
             self._group = group
             try:
                 yield
-            except anyio.get_cancelled_exc_class():
-                raise
-            except BaseException as error:  # noqa: BLE001  # raised again below, not in a group of one
-                failure = error
             finally:
                 self._group = None
                 if self._whole is not None:
                     self._whole.deadline = anyio.current_time() + self._closing_seconds
-                group.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
 
     @property
     def is_busy(self) -> bool:

@@ -12,6 +12,7 @@ import anyio
 from mcp_client.client.client import Client
 from mcp_client.client.spec import Host, ServerSource
 from mcp_client.client.ways import Ways
+from mcp_client.net.groups import tasks_of_block
 from mcp_client.net.reactor import open_reactor
 from mcp_client.ports import (
     NO_HANDLERS,
@@ -142,20 +143,12 @@ async def _handling(session: ClientSession, handlers: Handlers) -> AsyncGenerato
     if not (declared.sampling or declared.elicitation):
         yield
         return
-    failure: BaseException | None = None
-    async with anyio.create_task_group() as group:
+    async with tasks_of_block() as group:
         session.desk.spawn = group.start_soon
         try:
             yield
-        except anyio.get_cancelled_exc_class():
-            raise
-        except BaseException as error:  # noqa: BLE001  # raised again below, not in a group of one
-            failure = error
         finally:
             session.desk.spawn = None
-            group.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
 
 
 async def _open(session: ClientSession, seconds: float) -> None:

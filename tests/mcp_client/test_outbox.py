@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies
@@ -13,6 +13,7 @@ from mcp_client.ports import SILENT
 from mcp_client.protocol.errors import Delivery, FrameTooLargeError, LocalProtocolError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.protocol.outbox import FlushState, Outbox
+from tests.mcp_client.garbage import Cycle
 
 
 class RevokedError(Exception):
@@ -225,27 +226,6 @@ def test_a_check_that_takes_back_another_frame_of_the_same_flush_stops_it(
     outbox.flush(pipe.write)
     expected = {0, 1, 2} - {other} - ({1} if itself else set[int]())
     assert pipe.received == b"".join(b"%d\n" % number for number in sorted(expected))
-
-
-class Cycle:
-    """Garbage that only the collector finds, and that acts when it is found."""
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        self.me = self
-        self.act = act
-
-    def __del__(self) -> None:
-        self.act()
-
-
-@pytest.fixture
-def collector() -> Iterator[None]:
-    thresholds = gc.get_threshold()
-    gc.collect()
-    gc.disable()
-    yield
-    gc.set_threshold(*thresholds)
-    gc.enable()
 
 
 @pytest.mark.requirement("I1")

@@ -8,7 +8,7 @@ import gc
 import os
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
@@ -26,6 +26,7 @@ from mcp_client.net.reactor import Reactor, open_reactor
 from mcp_client.ports import SILENT
 from mcp_client.protocol.errors import Delivery
 from mcp_client.testing import RecordingGuard
+from tests.mcp_client.garbage import Cycle
 from tests.mcp_client.net.http.conftest import Certificates
 from tests.mcp_client.net.http.harness import Call, RefusalError
 from tests.mcp_client.net.http.servers import answer, application_records
@@ -186,27 +187,6 @@ def block() -> None:
 
 
 # --------------------------------------------------------------- between the check and the write
-
-
-class Cycle:
-    """Garbage that only the collector finds, and that acts when it is found."""
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        self.me = self
-        self.act = act
-
-    def __del__(self) -> None:
-        self.act()
-
-
-@pytest.fixture
-def collector() -> Iterator[None]:
-    thresholds = gc.get_threshold()
-    gc.collect()
-    gc.disable()
-    yield
-    gc.set_threshold(*thresholds)
-    gc.enable()
 
 
 class ArmingGuard(RecordingGuard):
