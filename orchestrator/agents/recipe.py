@@ -176,17 +176,11 @@ class _RecipeRun:
             self._steps.close()
 
     async def next(self, results: Sequence[CallResult]) -> Turn:
-        """Hand over results, and step until the recipe wants calls or returns.
-
-        Others go on before its first step, and before each further call: not once more for its answer.
-        """
-        begun = self._taken > 0
-        if not begun:
-            await anyio.lowlevel.checkpoint()
-        turn = self._turn(results)
-        if begun and not turn.done:
-            await anyio.lowlevel.checkpoint()
-        return turn
+        """Hand over results, and step until the recipe wants calls or returns."""
+        # others go on first. It costs less than it saves: who does the same one after the other finds
+        # the code of it in the processor's caches
+        await anyio.lowlevel.checkpoint()
+        return self._turn(results)
 
     def _turn(self, results: Sequence[CallResult]) -> Turn:
         reply: object = None
