@@ -68,9 +68,8 @@ _PRICES: Final[Mapping[str, Price]] = {}
 class _Untethered:
     __slots__ = ()
 
-    def hold(self, scope: anyio.CancelScope, seconds: float) -> None:
-        if seconds < math.inf:
-            scope.deadline = anyio.current_time() + seconds
+    def scope(self, seconds: float) -> anyio.CancelScope:
+        return anyio.CancelScope(deadline=anyio.current_time() + seconds)
 
     def late(self) -> bool:
         return True
@@ -148,8 +147,8 @@ def run_agent(
 class Tether(Protocol):
     """What an agent at work can be stopped by: its time, and whatever else its maker has."""
 
-    def hold(self, scope: anyio.CancelScope, seconds: float) -> None:
-        """Take the scope that it works in. Cancelling it stops the agent: after so many seconds, or before."""
+    def scope(self, seconds: float) -> anyio.CancelScope:
+        """Return the scope that it works in, from now on: cancelled after so many seconds, or before."""
         ...
 
     def late(self) -> bool:
@@ -212,8 +211,7 @@ class _Run:
                 self.view.agent, self.model.name, self.model.provider, stays=self.task.stays
             ) as span:
                 # one scope for all that can end it: each costs an agent that waits half a kilobyte
-                with anyio.CancelScope() as scope:
-                    self.tether.hold(scope, _seconds(self.meter))
+                with self.tether.scope(_seconds(self.meter)) as scope:
                     try:
                         async with self.model.converse(
                             self.task, self.view.tools, self.gate

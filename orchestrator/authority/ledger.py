@@ -239,7 +239,7 @@ class Ledger:
                 current.generation += 1
                 current.leave_second()
                 killed.append(current)
-                stack.extend(current.children)
+                stack += current.children
         cell.release()
         self._turn.number = turns + 1
         return self._flip(cell, reason, len(killed), self._concerned(killed or [cell]))

@@ -265,10 +265,11 @@ class _WorkFlight(AgentFlight):
         self._seconds = math.inf
         self._leased = False
 
-    def hold(self, scope: anyio.CancelScope, seconds: float) -> None:
-        """Take the scope of its task: from now on the agent is at work, for as long as its lease."""
+    def scope(self, seconds: float) -> anyio.CancelScope:
+        """Return the scope of its task: from now on the agent is at work, for as long as its lease."""
         agent = self._agent
         home = agent.home
+        scope = home.deadlines.scope()
         home.ledger.depart(self, self._cell)
         if agent.cell.lease_until < math.inf:
             left = max(0.0, agent.cell.lease_until - home.ports.clock.now())
@@ -279,6 +280,7 @@ class _WorkFlight(AgentFlight):
             if not home.deadlines.watch(self, seconds):
                 scope.deadline = anyio.current_time() + seconds
         self.take(scope)
+        return scope
 
     def run_out(self) -> None:
         """Stop: its time is over, or its lease."""

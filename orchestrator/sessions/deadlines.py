@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+from anyio import CancelScope
 
 from mcp_client.net.reactor import Reactor, TimerHandle
 
@@ -24,17 +26,25 @@ class Deadlines:
 
     Those with the same time are over in the order in which they began: only the first of each
     are looked at. The timer is set for the earliest that there was, and moved on when it comes.
+
+    Attributes:
+        scope: makes a cancel scope of the loop that there is.
     """
 
     def __init__(self) -> None:
+        self.scope: Callable[[], CancelScope] = CancelScope
         self._reactor: Reactor | None = None
         self._spans: dict[float, dict[Worker, float]] = {}
         self._timer: TimerHandle | None = None
         self._timer_at = math.inf
 
-    def begin(self, reactor: Reactor) -> None:
-        """Watch by this loop's clock."""
+    def begin(self, reactor: Reactor, scope: Callable[[], CancelScope] = CancelScope) -> None:
+        """Watch by this loop's clock. `scope` makes its own scopes.
+
+        To find out which loop runs, as anyio's does each time, costs as much again as a scope.
+        """
         self._reactor = reactor
+        self.scope = scope
 
     def end(self) -> None:
         """Watch nobody any more."""

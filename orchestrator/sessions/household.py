@@ -116,7 +116,7 @@ class Household:
     def begin(self, group: TaskGroup, reactor: Reactor) -> None:
         """Let agents work in the background, in this group, and by this loop's clock."""
         self._group = group
-        self._deadlines.begin(reactor)
+        self._deadlines.begin(reactor, type(group.cancel_scope))
 
     def end(self) -> None:
         """Let nothing more be started."""
