@@ -9,10 +9,12 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+from benchmarks.scripted.script import Script
 
 SERVER = Path(__file__).with_name("server.py")
 SETTLE_SECONDS = 1.0
@@ -52,22 +54,6 @@ class Stage:
         async with asyncio.timeout(seconds):
             while not any(map(found, self.log())):
                 await asyncio.sleep(0.02)
-
-
-@dataclass
-class Script:
-    """What a scripted model does, turn by turn: a tool's name is a call, anything after them the answer."""
-
-    calls: Sequence[str]
-    before: Callable[[], Awaitable[None]] | None = None
-    turn: int = 0
-
-    async def next(self) -> str:
-        """Return the tool to call in this turn; "" to end."""
-        if self.turn == 0 and self.before is not None:
-            await self.before()
-        self.turn += 1
-        return self.calls[self.turn - 1] if self.turn <= len(self.calls) else ""
 
 
 @dataclass

@@ -6,42 +6,20 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from agent_framework import (
     Agent,
-    BaseChatClient,
-    ChatResponse,
-    Content,
-    FunctionInvocationLayer,
     MCPStdioTool,
     MCPStreamableHTTPTool,
-    Message,
 )
 from driving import Hands, Script, Stage, main
 from mcp.client.streamable_http import create_mcp_http_client
 from sdk_login import login_to
 
+from benchmarks.scripted.agent_framework_ import Scripted
+
 VERSION_OF = ("agent-framework-core", "mcp")
-
-
-class Scripted(FunctionInvocationLayer, BaseChatClient):
-    def __init__(self, script: Script) -> None:
-        super().__init__()
-        self.script = script
-
-    def _inner_get_response(self, *, messages, stream, options, **_):
-        return self._answer()
-
-    async def _answer(self) -> ChatResponse:
-        name = await self.script.next()
-        if name:
-            arguments = {"task": "go"} if name == "child" else {}
-            content = Content.from_function_call(
-                call_id=f"c{self.script.turn}", name=name, arguments=arguments
-            )
-        else:
-            content = Content.from_text("done")
-        return ChatResponse(messages=[Message(role="assistant", contents=[content])])
 
 
 def server_of(stage: Stage) -> MCPStdioTool:

@@ -6,40 +6,16 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from deepagents import create_deep_agent
 from driving import Hands, Script, Stage, main
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from sdk_login import login_to
 
+from benchmarks.scripted.langchain_ import Scripted
+
 VERSION_OF = ("deepagents", "langchain-mcp-adapters", "langgraph", "mcp")
-NAMED = {"child": ("task", {"description": "go", "subagent_type": "child"})}
-
-
-class Scripted(BaseChatModel):
-    script: object
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools, **_):
-        return self
-
-    def _generate(self, *_, **__):
-        raise NotImplementedError
-
-    async def _agenerate(self, messages, stop=None, run_manager=None, **_):
-        name = await self.script.next()
-        message = AIMessage("done")
-        if name:
-            name, arguments = NAMED.get(name, (name, {}))
-            call = {"name": name, "args": arguments, "id": f"c{self.script.turn}"}
-            message = AIMessage("", tool_calls=[call])
-        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def client_of(stage: Stage) -> MultiServerMCPClient:

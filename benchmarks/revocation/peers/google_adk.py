@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from driving import Hands, Script, Stage, main
 from google.adk.agents import LlmAgent
-from google.adk.models import BaseLlm, LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.mcp_tool import (
@@ -22,21 +22,9 @@ from mcp import StdioServerParameters
 from mcp.client.streamable_http import create_mcp_http_client
 from sdk_login import login_to
 
+from benchmarks.scripted.google_adk import Scripted
+
 VERSION_OF = ("google-adk", "mcp")
-
-
-class Scripted(BaseLlm):
-    script: object
-
-    async def generate_content_async(self, llm_request, **_):
-        name = await self.script.next()
-        arguments = {"request": "go"} if name == "child" else {}
-        part = (
-            types.Part.from_function_call(name=name, args=arguments)
-            if name
-            else types.Part(text="done")
-        )
-        yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
 def toolset_of(stage: Stage, allowed: set[str]) -> McpToolset:

@@ -6,43 +6,16 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
-from agents import Agent, Model, ModelResponse, Runner, Usage, set_tracing_disabled
+from agents import Agent, Runner, set_tracing_disabled
 from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
 from driving import Hands, Script, Stage, main
-from openai.types.responses import (
-    ResponseFunctionToolCall,
-    ResponseOutputMessage,
-    ResponseOutputText,
-)
 from sdk_login import login_to
 
+from benchmarks.scripted.openai_agents import Scripted
+
 VERSION_OF = ("openai-agents", "mcp")
-
-
-class Scripted(Model):
-    def __init__(self, script: Script) -> None:
-        self.script = script
-
-    async def get_response(self, *_, **__):
-        name = await self.script.next()
-        if name:
-            arguments = '{"input": "go"}' if name == "child" else "{}"
-            item = ResponseFunctionToolCall(
-                arguments=arguments,
-                call_id=f"c{self.script.turn}",
-                name=name,
-                type="function_call",
-            )
-        else:
-            text = ResponseOutputText(annotations=[], text="done", type="output_text")
-            item = ResponseOutputMessage(
-                id="m", content=[text], role="assistant", status="completed", type="message"
-            )
-        return ModelResponse(output=[item], usage=Usage(), response_id=None)
-
-    def stream_response(self, *_, **__):
-        raise NotImplementedError
 
 
 def server_of(stage: Stage, allowed: set[str]) -> MCPServerStdio:

@@ -6,24 +6,17 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from driving import Hands, Script, Stage, main
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models.function import FunctionModel
 from sdk_login import login_to
 
+from benchmarks.scripted.pydantic_ai_ import model_of
+
 VERSION_OF = ("pydantic-ai-slim", "fastmcp-slim", "mcp")
-
-
-def model_of(script: Script) -> FunctionModel:
-    async def answer(_messages, _info) -> ModelResponse:
-        name = await script.next()
-        return ModelResponse(parts=[ToolCallPart(name, {}) if name else TextPart("done")])
-
-    return FunctionModel(answer)
 
 
 def toolset_of(stage: Stage) -> MCPToolset:

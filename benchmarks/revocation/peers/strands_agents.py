@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from driving import Hands, Script, Stage, main
 from mcp import StdioServerParameters
@@ -13,37 +14,11 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from sdk_login import login_to
 from strands import Agent, tool
-from strands.models import Model
 from strands.tools.mcp import MCPClient
 
+from benchmarks.scripted.strands_agents import Scripted
+
 VERSION_OF = ("strands-agents", "mcp")
-
-
-class Scripted(Model):
-    def __init__(self, script: Script) -> None:
-        self.script = script
-
-    def update_config(self, **_) -> None:
-        pass
-
-    def get_config(self):
-        return {}
-
-    def structured_output(self, *_, **__):
-        raise NotImplementedError
-
-    async def stream(self, *_, **__):
-        name = await self.script.next()
-        yield {"messageStart": {"role": "assistant"}}
-        if name:
-            use = {"toolUseId": f"t{self.script.turn}", "name": name}
-            yield {"contentBlockStart": {"start": {"toolUse": use}}}
-            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": "{}"}}}}
-        else:
-            yield {"contentBlockStart": {"start": {}}}
-            yield {"contentBlockDelta": {"delta": {"text": "done"}}}
-        yield {"contentBlockStop": {}}
-        yield {"messageStop": {"stopReason": "tool_use" if name else "end_turn"}}
 
 
 def client_of(stage: Stage, allowed: set[str]) -> MCPClient:

@@ -8,37 +8,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from agent_framework import (
     Agent,
-    BaseChatClient,
-    ChatResponse,
-    Content,
-    FunctionInvocationLayer,
     MCPStdioTool,
-    Message,
 )
 from driving import One, main
 
+from benchmarks.scripted.agent_framework_ import Scripted
+from benchmarks.scripted.script import Script
+
 VERSION_OF = ("agent-framework-core", "mcp")
-
-
-class Scripted(FunctionInvocationLayer, BaseChatClient):
-    def __init__(self, tool: str) -> None:
-        super().__init__()
-        self.tool = tool
-        self.turn = 0
-
-    def _inner_get_response(self, *, messages, stream, options, **_):
-        return self._answer()
-
-    async def _answer(self) -> ChatResponse:
-        self.turn += 1
-        if self.turn == 1:
-            content = Content.from_function_call(call_id="c1", name=self.tool, arguments={})
-        else:
-            content = Content.from_text("done")
-        return ChatResponse(messages=[Message(role="assistant", contents=[content])])
 
 
 @asynccontextmanager
@@ -46,7 +27,7 @@ async def agents(command: list[str]) -> AsyncGenerator[One]:
     async with MCPStdioTool(name="s", command=command[0], args=command[1:]) as server:
 
         async def one(number: int, tool: str) -> bool:
-            agent = Agent(client=Scripted(tool), name=f"a{number}", tools=[server])
+            agent = Agent(client=Scripted(Script((tool,))), name=f"a{number}", tools=[server])
             return (await agent.run("go")).text == "done"
 
         yield one

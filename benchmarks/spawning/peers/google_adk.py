@@ -8,30 +8,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from driving import One, main
 from google.adk.agents import LlmAgent
-from google.adk.models import BaseLlm, LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
 from google.genai import types
 from mcp import StdioServerParameters
 
+from benchmarks.scripted.google_adk import Scripted
+from benchmarks.scripted.script import Script
+
 VERSION_OF = ("google-adk", "mcp")
-
-
-class Scripted(BaseLlm):
-    tool: str
-    turn: int = 0
-
-    async def generate_content_async(self, llm_request, **_):
-        self.turn += 1
-        part = (
-            types.Part.from_function_call(name=self.tool, args={})
-            if self.turn == 1
-            else types.Part(text="done")
-        )
-        yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
 @asynccontextmanager
@@ -44,7 +33,9 @@ async def agents(command: list[str]) -> AsyncGenerator[One]:
     tools = await toolset.get_tools()
 
     async def one(number: int, tool: str) -> bool:
-        agent = LlmAgent(name="a", model=Scripted(model="s", tool=tool), tools=list(tools))
+        agent = LlmAgent(
+            name="a", model=Scripted(model="s", script=Script((tool,))), tools=list(tools)
+        )
         runner = InMemoryRunner(agent=agent, app_name="a")
         session = await runner.session_service.create_session(app_name="a", user_id="u")
         words = types.Content(role="user", parts=[types.Part(text="go")])

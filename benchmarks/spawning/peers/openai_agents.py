@@ -8,39 +8,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
-from agents import Agent, Model, ModelResponse, Runner, Usage, set_tracing_disabled
+from agents import Agent, Runner, set_tracing_disabled
 from agents.mcp import MCPServerStdio
 from driving import One, main
-from openai.types.responses import (
-    ResponseFunctionToolCall,
-    ResponseOutputMessage,
-    ResponseOutputText,
-)
+
+from benchmarks.scripted.openai_agents import Scripted
+from benchmarks.scripted.script import Script
 
 VERSION_OF = ("openai-agents", "mcp")
-
-
-class Scripted(Model):
-    def __init__(self, tool: str) -> None:
-        self.tool = tool
-        self.turn = 0
-
-    async def get_response(self, *_, **__):
-        self.turn += 1
-        if self.turn == 1:
-            item = ResponseFunctionToolCall(
-                arguments="{}", call_id="c1", name=self.tool, type="function_call"
-            )
-        else:
-            text = ResponseOutputText(annotations=[], text="done", type="output_text")
-            item = ResponseOutputMessage(
-                id="m", content=[text], role="assistant", status="completed", type="message"
-            )
-        return ModelResponse(output=[item], usage=Usage(), response_id=None)
-
-    def stream_response(self, *_, **__):
-        raise NotImplementedError
 
 
 @asynccontextmanager
@@ -52,7 +29,7 @@ async def agents(command: list[str]) -> AsyncGenerator[One]:
     ) as server:
 
         async def one(number: int, tool: str) -> bool:
-            agent = Agent(name=f"a{number}", model=Scripted(tool), mcp_servers=[server])
+            agent = Agent(name=f"a{number}", model=Scripted(Script((tool,))), mcp_servers=[server])
             return (await Runner.run(agent, "go")).final_output == "done"
 
         yield one

@@ -8,13 +8,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from driving import One, main
 from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models.function import FunctionModel
+
+from benchmarks.scripted.pydantic_ai_ import model_of
+from benchmarks.scripted.script import Script
 
 VERSION_OF = ("pydantic-ai-slim", "fastmcp-slim", "mcp")
 
@@ -25,11 +27,7 @@ async def agents(command: list[str]) -> AsyncGenerator[One]:
     async with toolset:
 
         async def one(number: int, tool: str) -> bool:
-            async def answer(messages, _info) -> ModelResponse:
-                first = len(messages) == 1
-                return ModelResponse(parts=[ToolCallPart(tool, {}) if first else TextPart("done")])
-
-            agent = Agent(FunctionModel(answer), name=f"a{number}", toolsets=[toolset])
+            agent = Agent(model_of(Script((tool,))), name=f"a{number}", toolsets=[toolset])
             return (await agent.run("go")).output == "done"
 
         yield one

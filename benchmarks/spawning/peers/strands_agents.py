@@ -8,44 +8,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[3]))
 
 from driving import One, main
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from strands import Agent
-from strands.models import Model
 from strands.tools.mcp import MCPClient
 
+from benchmarks.scripted.script import Script
+from benchmarks.scripted.strands_agents import Scripted
+
 VERSION_OF = ("strands-agents", "mcp")
-
-
-class Scripted(Model):
-    def __init__(self, tool: str) -> None:
-        self.tool = tool
-        self.turn = 0
-
-    def update_config(self, **_) -> None:
-        pass
-
-    def get_config(self):
-        return {}
-
-    def structured_output(self, *_, **__):
-        raise NotImplementedError
-
-    async def stream(self, *_, **__):
-        self.turn += 1
-        first = self.turn == 1
-        yield {"messageStart": {"role": "assistant"}}
-        if first:
-            use = {"toolUseId": "t1", "name": self.tool}
-            yield {"contentBlockStart": {"start": {"toolUse": use}}}
-            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": "{}"}}}}
-        else:
-            yield {"contentBlockStart": {"start": {}}}
-            yield {"contentBlockDelta": {"delta": {"text": "done"}}}
-        yield {"contentBlockStop": {}}
-        yield {"messageStop": {"stopReason": "tool_use" if first else "end_turn"}}
 
 
 @asynccontextmanager
@@ -58,7 +32,10 @@ async def agents(command: list[str]) -> AsyncGenerator[One]:
 
         async def one(number: int, tool: str) -> bool:
             agent = Agent(
-                name=f"a{number}", model=Scripted(tool), tools=list(tools), callback_handler=None
+                name=f"a{number}",
+                model=Scripted(Script((tool,))),
+                tools=list(tools),
+                callback_handler=None,
             )
             return str(await agent.invoke_async("go")).strip() == "done"
 
