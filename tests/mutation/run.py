@@ -4,8 +4,8 @@
     python -m tests.mutation.run authority [--share K/N]              any slip in orchestrator.authority
     python -m tests.mutation.run policies [--share K/N]               any slip in policies.evaluation
 
-The tests of policies are collected once, and each mutant is first tried in a fork of that; what none
-of them notices there is tried by itself.
+Most tests are collected and run once, and each mutant is tried in a fork of that, with the tests that
+run its line. What cannot be put in place there is tried by itself.
 
 Works on a copy; the tree itself is never written to. Exit code 1 if a broken check went unnoticed,
 or more than 5 % of the slips.
@@ -19,17 +19,16 @@ import importlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from tests.mutation.allowed import ALLOWED
 from tests.mutation.mutants import Mutant, broken_checks, general
-from tests.mutation.sandbox import LOG, run_tests, settle_in
+from tests.mutation.sandbox import LOG, run_tests, settle_in, stand_in
 from tests.mutation.targets import AUTHORITY, CHECKED, EVALUATION, Target
-from tests.mutation.warm import Warm
+from tests.mutation.warm import Asked, Warm
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COPIED: Final = ("orchestrator", "mcp_client", "policies", "tests", "docs", "examples", "editors")
@@ -68,6 +67,12 @@ class Place:
     mutant: Mutant
     stages: tuple[tuple[str, ...], ...]
     warm: tuple[str, ...] = ()
+    elsewhere: bool = False
+
+    @property
+    def warm_is_all(self) -> bool:
+        """Whether no stage has a test that is not among the warm ones."""
+        return {test for stage in self.stages for test in stage} <= {*self.warm}
 
     @property
     def name(self) -> str:
@@ -91,7 +96,8 @@ def main(words: Sequence[str]) -> int:
         if options.only in place.path and (not options.name or place.name in options.name)
     ][int(first) :: int(step)]
     if options.tests:
-        places = [replace(place, stages=(tuple(options.tests),), warm=()) for place in places]
+        tests = tuple(options.tests)
+        places = [replace(place, stages=(tests,), warm=tests) for place in places]
     survivors = survivors_of(places, say=_say)
     _say(f"{len(places) - len(survivors)} of {len(places)} noticed")
     return 0 if len(survivors) <= (1 - wanted) * len(places) else 1
@@ -105,7 +111,13 @@ def places_of(
         for path in sorted(ROOT.glob(target.pattern)):
             relative = str(path.relative_to(ROOT))
             for mutant in breaks(path.read_text("utf-8")):
-                place = Place(path=relative, mutant=mutant, stages=target.stages, warm=target.warm)
+                place = Place(
+                    path=relative,
+                    mutant=mutant,
+                    stages=target.stages,
+                    warm=target.warm,
+                    elsewhere=target.elsewhere,
+                )
                 if place.name not in ALLOWED:
                     yield place
 
@@ -124,66 +136,83 @@ def survivors_of(places: Sequence[Place], *, say: Callable[[str], None]) -> list
         _copy_to(folder)
         gc.freeze()
         sound: set[tuple[str, ...]] = set()
-        # what is quick first: only what nothing notices there is tried by itself
-        for place in _unnoticed(folder, places, say):
-            noticed = _noticed(folder, place, sound)
-            say(f"{noticed or 'SURVIVED'}  <-  line {place.mutant.line} of {place.name}")
-            if not noticed:
+        # what is quick first: only what cannot be told there is tried by itself
+        for place, noticed in _tried_warm(folder, places, say):
+            found = _noticed(folder, place, sound) if noticed is None else noticed
+            say(f"{found or 'SURVIVED'}  <-  line {place.mutant.line} of {place.name}")
+            if not found:
                 survivors.append(place)
     return survivors
 
 
-def _unnoticed(folder: Path, places: Iterable[Place], say: Callable[[str], None]) -> list[Place]:
-    """Try each in a fork of tests that are collected already; return those that nothing noticed."""
+def _tried_warm(
+    folder: Path, places: Sequence[Place], say: Callable[[str], None]
+) -> Iterator[tuple[Place, str | None]]:
+    """Try each in a fork of tests that are collected already: yield what noticed it, "" for nothing.
+
+    Those last of which that says nothing, with None: they are to be tried by themselves.
+    """
     left: list[Place] = []
     children: dict[tuple[str, ...], Warm] = {}
     try:
         for place in places:
-            original = (folder / place.path).read_text("utf-8")
-            if place.warm and place.warm not in children:
-                child = Warm(folder, place.warm, seconds=SECONDS_MAX)
-                children[place.warm] = child
-                if failed := child.noticed(place.path, original=original, mutant=original):
-                    raise _unsound(folder, failed)
-            with _in_place(folder, place):
-                found = place.warm and children[place.warm].noticed(
-                    place.path, original=original, mutant=place.mutant.source
-                )
-            if found:
-                say(f"{found}  <-  line {place.mutant.line} of {place.name}")
-            else:
+            if not place.warm:
                 left.append(place)
+                continue
+            if place.warm not in children:
+                paths = sorted({other.path for other in places if other.warm == place.warm})
+                children[place.warm] = Warm(folder, place.warm, paths, seconds=SECONDS_MAX, say=say)
+            noticed = children[place.warm].noticed(
+                Asked(
+                    path=place.path,
+                    line=place.mutant.line,
+                    original=(folder / place.path).read_text("utf-8"),
+                    mutant=place.mutant.source,
+                    elsewhere=place.elsewhere,
+                )
+            )
+            if noticed is None or not (noticed or place.warm_is_all):
+                left.append(place)
+            else:
+                yield place, noticed
     finally:
         for child in children.values():
             child.close()
-    return left
+    yield from ((place, None) for place in left)
 
 
 def _noticed(folder: Path, place: Place, sound: set[tuple[str, ...]]) -> str:
     """Return the test that fails with this mutant in place; "" if none does."""
+    original = (folder / place.path).read_text("utf-8")
     for stage in place.stages:
         if stage not in sound:
             _require_sound(folder, stage)
             sound.add(stage)
-        with _in_place(folder, place):
-            ran = run_tests(folder, stage, seconds=SECONDS_MAX, keep_bytecode=False)
-        if ran.failed:
-            return ran.failed
+        failed = _fails(folder, place, place.mutant.source, stage)
+        if failed and _is_certain(folder, place, original, failed):
+            return failed
     return ""
 
 
-@contextmanager
-def _in_place(folder: Path, place: Place) -> Generator[None]:
-    """Let the mutant stand in its file meanwhile."""
-    target = folder / place.path
-    original = target.read_bytes()
-    for stale in (target.parent / "__pycache__").glob(f"{target.stem}.*"):
-        stale.unlink()
-    target.write_text(place.mutant.source, "utf-8")
+def _fails(folder: Path, place: Place, source: str, tests: tuple[str, ...]) -> str:
+    original = (folder / place.path).read_text("utf-8")
+    stand_in(folder / place.path, source)
     try:
-        yield
+        ran = run_tests(folder, tests, seconds=SECONDS_MAX, keep_bytecode=False)
     finally:
-        target.write_bytes(original)
+        stand_in(folder / place.path, original)
+    return ran.failed
+
+
+def _is_certain(folder: Path, place: Place, original: str, failed: str) -> bool:
+    """Whether a test fails again, and passes with the original: by chance is not noticed."""
+    if "::" not in failed:  # it cannot even be collected, or ended all
+        return True
+    alone = (failed,)
+    return bool(
+        _fails(folder, place, place.mutant.source, alone)
+        and not _fails(folder, place, original, alone)
+    )
 
 
 def _require_sound(folder: Path, stage: tuple[str, ...]) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "run_pytest",
     "run_tests",
     "settle_in",
+    "stand_in",
     "watch",
     "write_no_bytecode",
 ]
@@ -43,6 +44,8 @@ MEMORY_BYTES_MAX: Final = 6 * 2**30
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 LOG: Final = "last-run.log"
 OWN: Final = ("orchestrator", "mcp_client", "policies", "tests")
+HANG_SECONDS: Final = 60
+"""After which a test that waits for what never comes is ended, and has failed."""
 LOOK_SECONDS: Final = 0.02
 ROUNDS_MAX: Final = 100
 
@@ -176,6 +179,13 @@ def write_no_bytecode() -> None:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
+def stand_in(target: Path, source: str) -> None:
+    """Write a module's source in place of what is there, and forget what was compiled of that."""
+    for stale in (target.parent / "__pycache__").glob(f"{target.stem}.*"):
+        stale.unlink()
+    target.write_text(source, "utf-8")
+
+
 class FirstFailure:
     """Tells which test failed first, and ends the process."""
 
@@ -214,7 +224,7 @@ def run_pytest(tests: Sequence[str], plugins: Sequence[object]) -> int:
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
     hypothesis.settings.load_profile("mutation")
-    words = ["-q", "-x", "-p", "no:cacheprovider"]
+    words = ["-q", "-x", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANG_SECONDS}"]
     # plugins are among what was loaded before
     words += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning", *tests]
     return int(pytest.main(words, plugins=plugins))

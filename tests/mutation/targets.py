@@ -13,12 +13,14 @@ class Target:
     """Modules, and stages of tests: a later stage runs where an earlier one noticed nothing.
 
     `warm` are tests that may be tried before, in a fork of a process that has collected them and run
-    the first: that one starts neither threads nor processes.
+    the first: that one starts neither threads nor processes. `elsewhere`: processes that a test
+    starts run these modules, too.
     """
 
     pattern: str
     stages: tuple[tuple[str, ...], ...]
     warm: tuple[str, ...] = ()
+    elsewhere: bool = False
 
 
 _SESSION_TESTS: Final = tuple(
@@ -38,21 +40,26 @@ _AUTHORITY_TESTS: Final = (
 )
 _MODEL_TESTS: Final = ("tests/orchestrator/agents/test_model_egress.py",)
 _BROKER_TESTS: Final = (("tests/orchestrator/broker",), _SESSION_TESTS, _MODEL_TESTS)
+_NO_COVERAGE: Final = "--ignore=tests/mcp_client/auth/test_coverage.py"
 _HTTP_TESTS: Final = (
     ("tests/mcp_client/net",),
     ("tests/mcp_client/http",),
-    ("tests/mcp_client/auth", "tests/hostile"),
+    ("tests/mcp_client/auth", "tests/hostile/test_hostile_http.py", _NO_COVERAGE),
 )
 _STREAM_TESTS: Final = (
-    ("tests/mcp_client/http",),
-    ("tests/mcp_client/auth", "tests/interaction", "tests/hostile"),
+    ("tests/mcp_client/http", "tests/mcp_client/net/test_posting.py"),
+    (*_HTTP_TESTS[2], "tests/interaction"),
+)
+_WARM_HTTP_TESTS: Final = (
+    *("tests/mcp_client/net", "tests/mcp_client/http", "tests/interaction"),
+    *_HTTP_TESTS[2],
 )
 AUTHORITY: Final = (
     Target("orchestrator/authority/*.py", _AUTHORITY_TESTS, warm=sum(_AUTHORITY_TESTS, ())),
 )
 CHECKED: Final = (
     *AUTHORITY,
-    Target("orchestrator/broker/*.py", _BROKER_TESTS, warm=_BROKER_TESTS[0]),
+    Target("orchestrator/broker/*.py", _BROKER_TESTS, warm=sum(_BROKER_TESTS, ())),
     Target(
         "mcp_client/protocol/outbox.py",
         (
@@ -67,8 +74,13 @@ CHECKED: Final = (
     ),
     Target(
         "mcp_client/transports/stdio/*.py",
-        (("tests/mcp_client/stdio",), ("tests/mcp_client/test_client_stdio.py", "tests/hostile")),
-        warm=("tests/mcp_client/stdio/test_environment.py", "tests/mcp_client/stdio"),
+        (("tests/mcp_client/stdio", "tests/mcp_client/test_client_stdio.py"),),
+        warm=(
+            "tests/mcp_client/stdio/test_environment.py",
+            "tests/mcp_client/stdio",
+            "tests/mcp_client/test_client_stdio.py",
+        ),
+        elsewhere=True,
     ),
     Target(
         "mcp_client/transports/memory.py",
@@ -85,15 +97,11 @@ CHECKED: Final = (
             "tests/mcp_client/test_outbox.py",
         ),
     ),
-    Target("mcp_client/transports/http_sse.py", _STREAM_TESTS, warm=_STREAM_TESTS[0]),
-    Target("mcp_client/transports/streamable_http/*.py", _STREAM_TESTS, warm=_STREAM_TESTS[0]),
-    Target(
-        "mcp_client/net/posting.py",
-        (("tests/mcp_client/net/test_posting.py",), *_STREAM_TESTS),
-        warm=("tests/mcp_client/net/test_posting.py", *_STREAM_TESTS[0]),
-    ),
-    Target("mcp_client/net/http/connection.py", _HTTP_TESTS, warm=_HTTP_TESTS[0] + _HTTP_TESTS[1]),
-    Target("mcp_client/net/http/dialing.py", _HTTP_TESTS, warm=_HTTP_TESTS[0] + _HTTP_TESTS[1]),
+    Target("mcp_client/transports/http_sse.py", _STREAM_TESTS, warm=_WARM_HTTP_TESTS),
+    Target("mcp_client/transports/streamable_http/*.py", _STREAM_TESTS, warm=_WARM_HTTP_TESTS),
+    Target("mcp_client/net/posting.py", _STREAM_TESTS, warm=_WARM_HTTP_TESTS),
+    Target("mcp_client/net/http/connection.py", _HTTP_TESTS, warm=_WARM_HTTP_TESTS),
+    Target("mcp_client/net/http/dialing.py", _HTTP_TESTS, warm=_WARM_HTTP_TESTS),
 )
 _QUICK_POLICY_TESTS: Final = (
     *(f"tests/policies/test_{name}.py" for name in ("edges", "listing", "decisions", "language")),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from tests.mutation.mutants import broken_checks, general
+from tests.mutation.placing import function_at, put_in_place
 from tests.mutation.run import KINDS, ROOT, places_of
-from tests.mutation.warm import put_in_place
 
 CHECK = """
 def redeem(self, now: int) -> None:
@@ -40,6 +42,57 @@ def doubled(value):
 
 def counter():
     return lambda value: value + 1
+
+async def waited(value):
+    return value + 3
+"""
+RULE = """
+def allowed(value):
+    if value > 3:
+        return False
+    return True
+"""
+RULES = """
+from pathlib import Path
+from policies.rule import allowed
+
+def test_by_chance():
+    allowed(1)
+    tried = Path("tried")
+    tried.write_text(tried.read_text() + "x" if tried.exists() else "x")
+    assert len(tried.read_text()) != FAILS_AT
+
+def test_the_bound():
+    assert not BOUND or not allowed(4)
+
+def test_elsewhere():
+    assert True
+"""
+TRIED = """
+import json, sys
+from pathlib import Path
+from tests.mutation.mutants import broken_checks
+from tests.mutation.sandbox import settle_in
+from tests.mutation.warm import Asked, Warm
+
+folder, rule = Path(sys.argv[1]), sys.argv[2]
+settle_in()
+said = []
+warm = Warm(folder, ("tests/test_rule.py",), ("policies/rule.py",), seconds=20, say=said.append)
+found = [
+    warm.noticed(
+        Asked(
+            path="policies/rule.py",
+            line=mutant.line,
+            original=rule,
+            mutant=mutant.source,
+            elsewhere=False,
+        )
+    )
+    for mutant in broken_checks(rule)
+]
+warm.close()
+print(json.dumps([said, found, (folder / "policies/rule.py").read_text() == rule]))
 """
 CORE = (
     "orchestrator/authority/gate.py: inverted: decision.effect is Effect.FORBID",
@@ -85,6 +138,54 @@ def test_a_mutant_of_a_function_is_put_in_place_whatever_wraps_it(
 
     assert put_in_place(module, WRAPPED, WRAPPED.replace(old, new))
     assert eval(asked, vars(module)) == answer
+
+
+async def test_a_mutant_of_a_coroutine_is_put_in_place() -> None:
+    module = ModuleType("wrapped")
+    exec(WRAPPED, vars(module))  # a module of this test's own
+
+    assert put_in_place(module, WRAPPED, WRAPPED.replace("value + 3", "value - 3"))
+    assert await module.waited(1) == -2
+
+
+def test_the_lines_of_a_function_are_those_of_the_outermost_one() -> None:
+    assert list(function_at(WRAPPED, 23)) == [22, 23]
+    assert not function_at(WRAPPED, 4)
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize(
+    ("fails_at", "bound", "found"),
+    [
+        (0, True, ["test_the_bound", "test_the_bound"]),
+        # it has run as the first one, and once more to show which lines it runs
+        (3, False, ["", ""]),
+        (2, False, ["", ""]),
+    ],
+    ids=["noticed", "by chance", "by chance while nothing is broken"],
+)
+def test_what_fails_by_chance_has_noticed_nothing(
+    tmp_path: Path, fails_at: int, bound: bool, found: list[str]
+) -> None:
+    for name, text in (("policies/rule.py", RULE), ("tests/test_rule.py", RULES)):
+        (tmp_path / name).parent.mkdir()
+        filled = text.replace("FAILS_AT", str(fails_at)).replace("BOUND", str(bound))
+        (tmp_path / name).write_text(filled)
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+
+    ended = subprocess.run(
+        [sys.executable, "-c", TRIED, str(tmp_path), RULE],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    told, noticed, restored = json.loads(ended.stdout)
+    assert (told, [name.rpartition("::")[2] for name in noticed]) == ([], found)
+    assert restored
 
 
 def test_a_mutant_of_what_is_no_function_is_not_put_in_place() -> None:

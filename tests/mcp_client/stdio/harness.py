@@ -39,6 +39,10 @@ BARE = (sys.executable, "-I", "-S", "-c")
 """A Python that starts fast, for a program that follows."""
 
 
+DEAD_SECONDS_MAX = 15
+"""How long something that would otherwise live on is waited for: only a busy machine takes seconds."""
+
+
 class RevokedError(Exception):
     """What a guard of the tests raises."""
 
@@ -258,7 +262,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def until_dead(pids: Sequence[int], *, seconds: float) -> None:
+async def until_dead(pids: Sequence[int], *, seconds: float = DEAD_SECONDS_MAX) -> None:
     """Wait until none of these runs any more; fail if one does after so long."""
     with anyio.fail_after(seconds):
         for pid in pids:

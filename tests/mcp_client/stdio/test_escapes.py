@@ -47,7 +47,7 @@ class RunningHost:
         """The next lines that it prints."""
         assert self.process.stdout is not None
         printed = b""
-        with anyio.fail_after(15):
+        with anyio.fail_after(30):
             while printed.count(b"\n") < count:
                 printed += await self.process.stdout.receive()
         return printed.splitlines()
@@ -100,7 +100,7 @@ async def test_a_server_that_kills_supervisor_and_keeper_is_dead_at_once_with_al
     async with a_host("kill") as host:
         (escaped,) = map(int, await host.lines(1))
         await host.go()
-        await until_dead([escaped], seconds=2)
+        await until_dead([escaped])
         assert host.survivors() == []
 
 
@@ -108,7 +108,7 @@ async def test_a_host_whose_supervisor_and_keeper_were_killed_keeps_no_zombie() 
     async with a_host("kill") as host:
         (escaped,) = map(int, await host.lines(1))
         await host.go()
-        await until_dead([escaped], seconds=2)
+        await until_dead([escaped])
         await host.close()
         assert host.children_left == 0
 
@@ -133,7 +133,7 @@ async def test_a_server_that_stops_the_one_and_kills_the_other_is_dead_without_a
     async with a_host(way, how=how) as host:
         (escaped,) = map(int, await host.lines(1))
         await host.go()
-        await until_dead([escaped], seconds=3)
+        await until_dead([escaped])
         assert await host.close() <= CLOSE_MILLISECONDS_MAX
         assert host.survivors() == []
 
@@ -154,7 +154,7 @@ async def test_an_orphan_that_a_hardened_host_started_itself_is_left_alone() -> 
         forked, escaped = map(int, await host.lines(2))
         try:
             await host.go()
-            await until_dead([escaped], seconds=2)
+            await until_dead([escaped])
             await host.close()
             assert (is_alive(forked), host.children_left) == (True, 1)
         finally:

@@ -52,7 +52,7 @@ async def told_by_a_server_of(how: str) -> list[str]:
     async with await anyio.open_process([*BARE, WITHOUT_PRIVILEGE, *host], stderr=None) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             line = await process.stdout.receive()
         await process.stdin.aclose()
         await process.wait()

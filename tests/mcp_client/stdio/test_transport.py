@@ -179,7 +179,7 @@ async def test_a_server_that_closes_its_output_and_lives_is_gone_within_a_second
         pid = int(await connection.sink.frame(0))
         with anyio.fail_after(1):
             assert (await gone(connection)).exit_status is None
-        await until_dead([pid], seconds=3)
+        await until_dead([pid])
 
 
 async def test_a_server_that_closes_its_input_and_lives_is_gone_and_got_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 
@@ -13,12 +14,12 @@ from mcp_client.net.http.exchange import Exchange
 from mcp_client.net.http.limits import HttpLimits
 from mcp_client.net.http.messages import HttpRequest, LateHeaders, Target
 from mcp_client.net.http.tls import TlsSettings
-from mcp_client.net.reactor import Reactor, open_reactor
+from mcp_client.net.reactor import Reactor, Waiter, open_reactor
 from mcp_client.ports import SILENT, ClientObserver, SendGuard
 from mcp_client.protocol.errors import Delivery
 from mcp_client.testing import RecordingGuard
 
-__all__ = ["Call", "Kit", "RefusalError", "Ticket", "engine_kit"]
+__all__ = ["Call", "Kit", "RefusalError", "TellingEarly", "Ticket", "engine_kit"]
 
 
 class RefusalError(Exception):
@@ -177,3 +178,40 @@ async def engine_kit(
         yield Kit(reactor=reactor, engine=engine)
         engine.close()
         assert engine.open_connections == 0
+
+
+class TellingEarly:
+    """The loop's own reactor, which says at once of each descriptor that it can be read.
+
+    There may be nothing yet: a loop may be told so by the kernel, and tells it on.
+    """
+
+    def __init__(self, inner: Reactor) -> None:
+        self._inner = inner
+        self._watched: dict[int, Callable[[], object]] = {}
+        self.now = inner.now
+        self.soon = inner.soon
+        self.at = inner.at
+        self.watch_write = inner.watch_write
+        self.unwatch_write = inner.unwatch_write
+
+    def waiter(self) -> Waiter[Any]:
+        return self._inner.waiter()
+
+    def watch_read(self, fd: int, fn: Callable[[], object], /) -> None:
+        self._watched[fd] = fn
+
+        def early() -> None:
+            if self._watched.get(fd) is fn:
+                fn()
+
+        self._inner.watch_read(fd, fn)
+        self._inner.soon(early)
+
+    def unwatch_read(self, fd: int, /) -> None:
+        self._watched.pop(fd, None)
+        self._inner.unwatch_read(fd)
+
+    def closing(self, fd: int, /) -> None:
+        self._watched.pop(fd, None)
+        self._inner.closing(fd)

@@ -29,7 +29,7 @@ from mcp_client.net.reactor import Reactor, Waiter, open_reactor
 from mcp_client.protocol.errors import Delivery
 from mcp_client.testing import RecordingGuard
 from tests.mcp_client.net.http.conftest import Certificates, server_context
-from tests.mcp_client.net.http.harness import Call, RefusalError, engine_kit
+from tests.mcp_client.net.http.harness import Call, RefusalError, TellingEarly, engine_kit
 from tests.mcp_client.net.http.servers import Peer, Server, answer, echo, proxy_to, serving
 
 
@@ -105,6 +105,17 @@ async def test_a_handshake_that_nobody_answers_ends_in_its_step(certificates: Ce
         limits = HttpLimits(connect_seconds_max=0.05)
         async with engine_kit(limits=limits, tls=certificates.trust) as kit:
             call = await kit.ask(at(server))
+    assert isinstance(failed(call, ConnectStep.TLS), ConnectTimeoutError)
+
+
+async def test_a_handshake_waits_on_where_a_socket_is_called_readable_and_has_nothing(
+    certificates: Certificates,
+) -> None:
+    with serving(lambda peer: peer.drain()) as server:
+        limits = HttpLimits(connect_seconds_max=0.05)
+        async with engine_kit(limits=limits, tls=certificates.trust, wrap=TellingEarly) as kit:
+            call = await kit.ask(at(server))
+    # the end of the connection would have been told at once
     assert isinstance(failed(call, ConnectStep.TLS), ConnectTimeoutError)
 
 
