@@ -12,6 +12,7 @@ function cannot be put in place so: it is to be tried by itself.
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import os
@@ -140,6 +141,8 @@ class _Forking:
         settle_in()  # what a fork leaves behind falls to this process
         self._items = {item.nodeid: item for item in session.items}
         self._learn()
+        gc.collect()
+        gc.freeze()  # a fork that looks at everything would copy everything
         self._tell("ready")
         with os.fdopen(self._asks, encoding="utf-8") as asks:
             for line in asks:
