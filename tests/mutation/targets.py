@@ -47,7 +47,7 @@ _HTTP_TESTS: Final = (
     ("tests/mcp_client/auth", "tests/hostile/test_hostile_http.py", _NO_COVERAGE),
 )
 _STREAM_TESTS: Final = (
-    ("tests/mcp_client/http", "tests/mcp_client/net/test_posting.py"),
+    ("tests/mcp_client/http", "tests/mcp_client/net"),
     (*_HTTP_TESTS[2], "tests/interaction"),
 )
 _WARM_HTTP_TESTS: Final = (
