@@ -31,6 +31,7 @@ STOP_SECONDS_MAX: Final = 1.5
 ATTEMPTS_MAX: Final = 2
 """Supervisors asked for one server: one that died meanwhile is replaced, one that cannot live not."""
 
+_PROCESSES: Final = Path("/proc")
 _PROGRAM: Final = Path(__file__).with_name("supervisor_main.py")
 
 
@@ -233,10 +234,10 @@ def _send(end: socket.socket, packet: bytes, descriptors: Sequence[int]) -> bool
     return True
 
 
-def require_supervision() -> None:
+def require_supervision(*, processes: Path = _PROCESSES) -> None:
     """Refuse to start servers where their trees cannot be ended, or their end would be ours.
 
-    The one place for it.
+    The one place for it. `processes` is where the kernel tells of them. Raises StartError.
     """
     if sys.platform != "linux":
         raise StartError(
@@ -244,7 +245,7 @@ def require_supervision() -> None:
             " everything that a server has started (on Linux: a child subreaper and /proc)",
             stage="start",
         )
-    if not Path("/proc/self/stat").exists():
+    if not (processes / "self" / "stat").exists():
         raise StartError(
             "servers over stdio are not started without /proc: there is no way to find everything"
             " that a server has started",

@@ -145,6 +145,19 @@ async def test_a_server_without_a_stream_ends_the_connection_with_its_status(sta
     assert (error.status, isinstance(error, AuthorizationRequiredError)) == (status, status == 401)
 
 
+async def test_what_is_no_stream_is_not_read_whatever_stands_in_it() -> None:
+    async def answer(call: HttpCall, reply: HttpReply) -> None:
+        looks_like_one = b"event: endpoint\ndata: /messages\n\n"
+        await reply.send(200, looks_like_one, headers={"Content-Type": "text/plain"})
+
+    async with sse_wired(answer) as wire:
+        wire.send(1, "initialize")
+        await wire.sink.until(lambda: wire.sink.lost)
+
+    assert isinstance(wire.sink.lost[0], RemoteProtocolError)
+    assert wire.server.of("POST") == []
+
+
 async def test_a_message_that_is_turned_away_ends_that_request_alone() -> None:
     server = SseServer()
     async with sse_wired(server) as wire:

@@ -456,6 +456,19 @@ def test_where_trees_cannot_be_ended_no_server_is_started(
         require_supervision()
 
 
+def test_where_there_is_no_python_for_the_supervisor_no_server_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(StartError, match="no Python"):
+        require_supervision()
+
+
+def test_where_the_kernel_tells_of_no_process_no_server_is_started(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="without /proc"):
+        require_supervision(processes=tmp_path)
+
+
 async def test_a_killed_server_is_really_dead_when_its_loss_is_told() -> None:
     program = "import os\nos.write(1, b'%d\\n' % os.getpid()); os.read(0, 1)"
     async with opened(*BARE, program) as connection:
