@@ -45,6 +45,8 @@ __all__ = ["Asked", "Warm"]
 
 REMEMBERED_MAX: Final = 12
 """Tests that noticed something lately, and are asked first."""
+QUICK_SECONDS: Final = 0.5
+"""What took longer is not asked first, whatever it noticed."""
 TEST_SECONDS_MAX: Final = 30
 """Processor time of one test: what takes more with a mutant loops."""
 NAME_BYTES_MAX: Final = 4096
@@ -148,7 +150,7 @@ class _Forking:
             for line in asks:
                 asked = Asked(**json.loads(line))
                 found = self._noticed(asked)
-                if found:
+                if found and self._took[found] <= QUICK_SECONDS:
                     recent = self._recent.setdefault(asked.path, [])
                     recent[:] = [found, *(name for name in recent if name != found)]
                     del recent[REMEMBERED_MAX:]

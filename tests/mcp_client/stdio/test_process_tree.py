@@ -20,6 +20,7 @@ from mcp_client.protocol.errors import ServerGoneError, StartError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.transports.stdio import supervisor_main
 from mcp_client.transports.stdio.server_process import SWEEP_STEP_SECONDS, sweep
+from mcp_client.transports.stdio.supervisor_main import REQUEST_BYTES_MAX
 from tests.mcp_client.stdio.harness import (
     BARE,
     Connection,
@@ -242,6 +243,34 @@ def test_a_supervisor_that_gets_garbage_ends(garbage: bytes) -> None:
         with theirs:
             process = subprocess.Popen(program, pass_fds=[theirs.fileno()], env={})
         ours.send(garbage)
+        assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        # what arrives of it is a whole request, with a long argument
+        pytest.param(b"/\x002\x00true\x00" + b"x" * REQUEST_BYTES_MAX, id="cut off"),
+        pytest.param(b"/\x00one\x00true", id="no count"),
+        pytest.param(b"/\x000\x00true", id="no command"),
+        pytest.param(b"/\x002\x00true", id="fewer than counted"),
+        pytest.param(b"/\x001\x00true\x00NAME", id="a variable without a value"),
+        pytest.param(b"/\x001\x00true\x00=value", id="a variable without a name"),
+    ],
+)
+def test_a_request_that_makes_no_sense_starts_no_server_and_ends_the_supervisor(
+    packet: bytes,
+) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    told, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, told:
+        program = [sys.executable, "-I", "-S", supervisor_main.__file__, str(theirs.fileno())]
+        with theirs:
+            process = subprocess.Popen(program, pass_fds=[theirs.fileno()], env={})
+        with control, open(os.devnull, "r+b") as null:
+            socket.send_fds(ours, [packet], [*[null.fileno()] * 3, control.fileno()])
+        told.settimeout(30)
+        assert told.recv(64) == b""
         assert process.wait(timeout=30) == 0
 
 

@@ -86,6 +86,10 @@ async def test_what_one_policy_keeps_and_what_a_later_one_keeps_is_kept() -> Non
     assert kept["values"] == {"/amount": "12.5", "/to/0/iban": '"DE02"', "/note": '"secret"'}
 
 
+def test_a_rule_that_only_hides_makes_no_record() -> None:
+    assert kept_of(PAYMENT, keeping(Redact(("/to",)))) is None
+
+
 def test_where_all_is_kept_it_is_kept_member_by_member() -> None:
     kept = kept_of({"a/b": [1, {"z": None}], "c~": "ü"}, keeping(Keep(("",))))
 
