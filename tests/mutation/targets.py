@@ -25,7 +25,10 @@ class Target:
 
 _SESSION_TESTS: Final = tuple(
     f"tests/orchestrator/sessions/test_{name}.py"
-    for name in ("parent", "parent_agents", "spawning", "logins", "logout_in_flight", "oauth")
+    for name in (
+        *("parent", "parent_agents", "spawning", "logins", "logout_in_flight", "oauth"),
+        *("isolation", "isolation_ends"),
+    )
 )
 _AUTHORITY_TESTS: Final = (
     (

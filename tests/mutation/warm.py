@@ -20,6 +20,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ import pytest
 
 from tests.mutation.placing import function_at, put_in_place
 from tests.mutation.sandbox import (
+    LOG,
     FirstFailure,
     be_the_child,
     end_all,
@@ -104,10 +106,11 @@ class Warm:
         os.close(answers)
         self._stream = os.fdopen(self._answers, "r", encoding="utf-8", errors="replace")
         while (line := self._stream.readline().rstrip("\n")) != "ready":
-            say(line)
             if not line:
-                message = "tests that are collected once cannot be run"
+                log = (folder / LOG).read_text("utf-8", "replace")[-4000:]
+                message = f"tests that are collected once cannot be run:\n{log}"
                 raise RuntimeError(message)
+            say(line)
 
     def noticed(self, asked: Asked) -> str | None:
         """Return a test that fails with this mutant, "" if none does; None if nobody can tell here."""
@@ -198,6 +201,8 @@ class _Forking:
         measured = coverage.Coverage(
             data_file=None, config_file=False, include=[str(here / path) for path in self._paths]
         )
+        # what only other processes run is run by no test here
+        measured.set_option("run:disable_warnings", ["no-data-collected"])
         measured.start()
         for item, following in _with_next([*self._items.values()]):
             name = item.nodeid
@@ -314,6 +319,8 @@ def _leave(act: Callable[[], object]) -> NoReturn:
     try:
         act()
         code = 0
+    except BaseException:  # noqa: BLE001  # this process is not the program's own
+        traceback.print_exc(file=sys.__stderr__)
     finally:
         os._exit(code)
 
