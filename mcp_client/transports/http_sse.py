@@ -149,8 +149,7 @@ class HttpSseTransport:
 
     def body(self, data: bytes) -> None:
         """Take more of the stream. Raises FrameTooLargeError or RemoteProtocolError."""
-        if self._events is None:
-            return
+        assert self._events is not None  # an answer that is no stream was ended at its head
         for block in self._events.feed(data):
             for event in _read(block):
                 if self._state is not _State.OVER:

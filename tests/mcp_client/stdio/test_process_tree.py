@@ -19,7 +19,7 @@ from mcp_client.net.reactor import open_reactor
 from mcp_client.protocol.errors import ServerGoneError, StartError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.transports.stdio import supervisor_main
-from mcp_client.transports.stdio.server_process import SWEEP_STEP_SECONDS, sweep
+from mcp_client.transports.stdio.server_process import SWEEP_STEP_SECONDS, ServerProcess, sweep
 from mcp_client.transports.stdio.supervisor_main import REQUEST_BYTES_MAX
 from tests.mcp_client.stdio.harness import (
     BARE,
@@ -356,3 +356,40 @@ async def test_a_sweep_that_takes_long_lets_others_run() -> None:
         with anyio.fail_after(30):
             await done.wait()
     assert order[:3] == ["round", "other", "round"]
+
+
+IDLE_KEEPER = """
+import os, signal, sys
+if (server := os.fork()) == 0:
+    os.execvp("sleep", ["sleep", "600"])
+os.write(int(sys.argv[1]), b"started %d %d" % (server, os.getpid()))
+while True: signal.pause()
+"""
+"""A keeper that takes no command, as one that is stopped whenever it is woken."""
+
+
+@contextmanager
+def idle_keeper() -> Generator[tuple[socket.socket, subprocess.Popen[bytes]]]:
+    """The host's end of its socket, and the keeper."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(0)
+    with theirs:
+        program = [*BARE, IDLE_KEEPER, str(theirs.fileno())]
+        keeper = subprocess.Popen(program, pass_fds=[theirs.fileno()])
+    try:
+        yield ours, keeper
+    finally:
+        keeper.kill()
+        keeper.wait()
+
+
+async def test_where_a_keeper_does_not_do_its_work_the_host_ends_its_tree_and_the_keeper() -> None:
+    with idle_keeper() as (ours, keeper):
+        async with open_reactor() as reactor:
+            process = ServerProcess(reactor, ours, list[int])
+            with anyio.fail_after(30):
+                assert await process.started() is None
+                process.kill()
+                await process.gone()
+        await until_dead([process.pid])
+        assert keeper.wait(timeout=30) == -signal.SIGKILL
