@@ -44,10 +44,14 @@ COMMANDS: Final = {
     "shell": LazyCommand(
         "orchestrator.cli.shell:shell", "Talk with your own agent, over the servers there are."
     ),
-    "policy": LazyCommand("orchestrator.cli.policy:policy", "Check policies, explain decisions."),
-    "audit": LazyCommand("orchestrator.cli.audit:audit", "Verify and read the record of a run."),
+    "policy": LazyCommand(
+        "orchestrator.cli.policy.group:policy", "Check policies, explain decisions."
+    ),
+    "audit": LazyCommand(
+        "orchestrator.cli.audit.group:audit", "Verify and read the record of a run."
+    ),
     "mcp": LazyCommand(
-        "orchestrator.cli.mcp:mcp", "Look at the configured servers, add, approve, log in."
+        "orchestrator.cli.mcp.group:mcp", "Look at the configured servers, add, approve, log in."
     ),
     "init": LazyCommand(
         "orchestrator.cli.init:init", "Write a policy and a pipeline to begin with."

@@ -13,7 +13,7 @@ from tests.architecture.sources import ROOT
 
 LISTS = {
     ROOT / "orchestrator" / name
-    for name in ("core/denials.py", "agents/results.py", "cli/audit_replay.py")
+    for name in ("core/denials.py", "agents/results.py", "cli/audit/replay.py")
 }
 """Where all reasons stand, whoever gives them."""
 OF_CALLERS = {DenyReason.SESSION_REPLACED}

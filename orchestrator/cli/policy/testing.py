@@ -32,7 +32,7 @@ def test(
     A parameter without a value stands for its own name. Exit code 1 if a test fails, or if there is
     none.
     """
-    from orchestrator.cli.checking import load_assuming
+    from orchestrator.cli.policy.checking import load_assuming
     from policies.testing import run_tests
 
     rules = load_assuming(files, split_pairs("--param", parameters))

@@ -94,7 +94,7 @@ def convert(
 
 
 def _written(file: Path, target: str, parameters: Mapping[str, str]) -> Converted:
-    from orchestrator.cli.checking import load_assuming
+    from orchestrator.cli.policy.checking import load_assuming
     from policies import convert
     from policies.serializing import to_json
 
@@ -105,7 +105,7 @@ def _written(file: Path, target: str, parameters: Mapping[str, str]) -> Converte
 
 
 def _converted(file: Path, source: str, name: str) -> Converted:
-    from orchestrator.cli.checking import read_sources
+    from orchestrator.cli.policy.checking import read_sources
     from orchestrator.core.documents import read_json, read_toml
     from policies import convert
     from policies.formatting import format_text

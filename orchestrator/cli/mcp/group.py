@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from orchestrator.cli.configured import configured_entries
 from orchestrator.cli.groups import Group
-from orchestrator.cli.mcp_deciding import approve_server, ping_server, reject_server
-from orchestrator.cli.mcp_entries import add_server, get_server, remove_server
-from orchestrator.cli.mcp_import import import_servers
-from orchestrator.cli.mcp_login import login, logout
-from orchestrator.cli.mcp_pins import pins
+from orchestrator.cli.mcp.configured import configured_entries
+from orchestrator.cli.mcp.deciding import approve_server, ping_server, reject_server
+from orchestrator.cli.mcp.entries import add_server, get_server, remove_server
+from orchestrator.cli.mcp.importing import import_servers
+from orchestrator.cli.mcp.login import login, logout
+from orchestrator.cli.mcp.pins import pins
 from orchestrator.cli.options import json_option, print_json, print_text
 from orchestrator.core.errors import ExitCode
 

@@ -76,7 +76,7 @@ def ping_server(context: click.Context, name: str, servers: Path | None, as_json
 
     import anyio
 
-    from orchestrator.cli.configured import configured, configured_entry
+    from orchestrator.cli.mcp.configured import configured, configured_entry
     from orchestrator.sessions.credentials import credential_store
     from orchestrator.sessions.entries import server_item
     from orchestrator.sessions.ports import SystemClock
@@ -110,7 +110,7 @@ def ping_server(context: click.Context, name: str, servers: Path | None, as_json
 
 def _item(name: str, servers: Path | None) -> tuple[ConfiguredServers, Item]:
     """Return what there is to decide on. Raises ConfigError where there is nothing."""
-    from orchestrator.cli.configured import configured, configured_entry
+    from orchestrator.cli.mcp.configured import configured, configured_entry
     from orchestrator.sessions.approvals import Origin
     from orchestrator.sessions.entries import server_item
 

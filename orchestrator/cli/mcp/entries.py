@@ -39,7 +39,7 @@ _NAMED: Final = ("env", "headers")
 @json_option
 def get_server(name: str, servers: Path | None, as_json: bool) -> None:
     """Show one entry: where it stands, what it is, and the names of what it sets."""
-    from orchestrator.cli.configured import configured, configured_entry
+    from orchestrator.cli.mcp.configured import configured, configured_entry
     from orchestrator.sessions.entries import EntryState, server_item
     from orchestrator.sessions.sandbox import sandbox_lines
 

@@ -26,7 +26,7 @@ def fmt(context: click.Context, files: tuple[Path, ...], only_check: bool, as_js
     as well. No file is written if one of them is no policy.
     With --check the exit code is 1 if a file has another layout.
     """
-    from orchestrator.cli.checking import read_sources
+    from orchestrator.cli.policy.checking import read_sources
     from policies.formatting import format_text
 
     texts = {source.path: source.text for source in read_sources(files)}

@@ -42,7 +42,7 @@ def pins() -> None:
 @json_option
 def list_pins(servers: Path | None, as_json: bool) -> None:
     """List the configured servers with how many of their tools were approved. Starts none."""
-    from orchestrator.cli.configured import configured_entries
+    from orchestrator.cli.mcp.configured import configured_entries
 
     keeper = _keeper()
     rows = [_row(entry, keeper) for entry in configured_entries(servers)]
@@ -122,7 +122,7 @@ def approve_pins(
     """
     import anyio
 
-    from orchestrator.cli.pinning import approve_definitions
+    from orchestrator.cli.mcp.pinning import approve_definitions
 
     entry = _entry(server, servers)
     report = anyio.run(approve_definitions, entry, _project(servers), flags)
@@ -173,7 +173,7 @@ def _project(servers: Path | None) -> Path:
 
 
 def _entry(name: str, servers: Path | None) -> ServerEntry:
-    from orchestrator.cli.configured import configured_entries
+    from orchestrator.cli.mcp.configured import configured_entries
     from orchestrator.core.nearest import did_you_mean
 
     entries: Sequence[ServerEntry] = configured_entries(servers)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["always", "list_kept", "revoke"]
 
-_ROOM = "orchestrator.cli.policy_always"
+_ROOM = "orchestrator.cli.policy.always"
 
 always = LazyGroup(
     "always",

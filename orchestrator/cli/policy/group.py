@@ -30,23 +30,25 @@ _ROOM: Final = "orchestrator.cli.policy"
 policy = LazyGroup(
     "policy",
     {
-        "check": LazyCommand(f"{_ROOM}:check", "Find what is wrong in policy files."),
-        "explain": LazyCommand(f"{_ROOM}:explain", "Say what a call would be answered, and why."),
-        "fmt": LazyCommand(f"{_ROOM}_layout:fmt", "Write policy files in their one layout."),
-        "test": LazyCommand(f"{_ROOM}_testing:test", "Run the tests in policy files."),
-        "diff": LazyCommand(f"{_ROOM}_comparing:diff", "Say what an edited policy newly allows."),
+        "check": LazyCommand(f"{_ROOM}.group:check", "Find what is wrong in policy files."),
+        "explain": LazyCommand(
+            f"{_ROOM}.group:explain", "Say what a call would be answered, and why."
+        ),
+        "fmt": LazyCommand(f"{_ROOM}.layout:fmt", "Write policy files in their one layout."),
+        "test": LazyCommand(f"{_ROOM}.testing:test", "Run the tests in policy files."),
+        "diff": LazyCommand(f"{_ROOM}.comparing:diff", "Say what an edited policy newly allows."),
         "subset": LazyCommand(
-            f"{_ROOM}_comparing:subset", "Say whether one policy allows no more than another."
+            f"{_ROOM}.comparing:subset", "Say whether one policy allows no more than another."
         ),
         "convert": LazyCommand(
-            f"{_ROOM}_converting:convert",
+            f"{_ROOM}.converting:convert",
             "Carry rules over from other programs, or to Cedar or JSON.",
         ),
         "schema": LazyCommand(
-            f"{_ROOM}_converting:schema", "Print the JSON Schema of a policy's JSON form."
+            f"{_ROOM}.converting:schema", "Print the JSON Schema of a policy's JSON form."
         ),
         "always": LazyCommand(
-            f"{_ROOM}_always:always", "Show, and take back, what you let through always."
+            f"{_ROOM}.always:always", "Show, and take back, what you let through always."
         ),
     },
     short_help="Check policies, explain decisions.",
@@ -88,13 +90,13 @@ def check(
     A parameter without a value is checked with its name in its place. Exit code 2 if there is an
     error; warnings leave it at 0.
     """
-    from orchestrator.cli.checking import check_files
+    from orchestrator.cli.policy.checking import check_files
 
     report = check_files(
         files, parameters=split_pairs("--param", parameters), servers=servers, roles=roles
     )
     if as_sarif:
-        from orchestrator.cli.sarif import sarif
+        from orchestrator.cli.policy.sarif import sarif
 
         print_json(sarif(report.findings))
     elif as_json:
@@ -145,7 +147,7 @@ def explain(
 
     Exit code 0 for permit, 3 for forbid, 4 for ask.
     """
-    from orchestrator.cli.checking import load_files, read_argument
+    from orchestrator.cli.policy.checking import load_files, read_argument
     from policies import Context, Operation, Principal, Request, Resource, explain
 
     server, slash, tool = target.partition("/")

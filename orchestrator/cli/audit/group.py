@@ -95,19 +95,20 @@ audit: Final = LazyGroup(
     "audit",
     {
         "verify": LazyCommand(
-            "orchestrator.cli.audit:verify", "Find the first record that is not as it was written."
+            "orchestrator.cli.audit.group:verify",
+            "Find the first record that is not as it was written.",
         ),
-        "tail": LazyCommand("orchestrator.cli.audit:tail", "Print the last records."),
-        "show": LazyCommand("orchestrator.cli.audit_reading:show", "Print one record in full."),
-        "query": LazyCommand("orchestrator.cli.audit_reading:query", "Print records of a kind."),
+        "tail": LazyCommand("orchestrator.cli.audit.group:tail", "Print the last records."),
+        "show": LazyCommand("orchestrator.cli.audit.reading:show", "Print one record in full."),
+        "query": LazyCommand("orchestrator.cli.audit.reading:query", "Print records of a kind."),
         "export": LazyCommand(
-            "orchestrator.cli.audit_proving:export", "Copy a log for somebody else to verify."
+            "orchestrator.cli.audit.proving:export", "Copy a log for somebody else to verify."
         ),
         "prove": LazyCommand(
-            "orchestrator.cli.audit_proving:prove", "Prove that one record is in a log."
+            "orchestrator.cli.audit.proving:prove", "Prove that one record is in a log."
         ),
         "replay": LazyCommand(
-            "orchestrator.cli.audit_replay:replay", "Decide a run's calls again, and compare."
+            "orchestrator.cli.audit.replay:replay", "Decide a run's calls again, and compare."
         ),
     },
     short_help="Verify and read the record of a run.",

@@ -78,7 +78,7 @@ def subset(
 
 def _loaded(path: Path, parameters: tuple[str, ...]) -> PolicySet:
     """Load a file; a parameter without a value stands for its own name, on both sides alike."""
-    from orchestrator.cli.checking import load_assuming
+    from orchestrator.cli.policy.checking import load_assuming
 
     return load_assuming([path], split_pairs("--param", parameters))
 
