@@ -34,9 +34,13 @@ OPPOSITE: Final[dict[type[ast.AST], type[ast.AST]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A module with one break: where it is, what was done, and the whole of its new text."""
+    """A module with one break: its line and function, what was done, and the whole of its new text.
+
+    `within` is the innermost function; "" outside of any.
+    """
 
     line: int
+    within: str
     what: str
     source: str
 
@@ -108,11 +112,23 @@ def _mutant(
     same = next(found for number, found in enumerate(ast.walk(mutant)) if number == at)
     for name, value in change.items():
         setattr(same, name, value)
+    line = getattr(node, "lineno", 0)
     return Mutant(
-        line=getattr(node, "lineno", 0),
+        line=line,
+        within=_function(tree, line),
         what=f"{how}: {' '.join(ast.unparse(shown).split())[:70]}",
         source=ast.unparse(ast.fix_missing_locations(mutant)),
     )
+
+
+def _function(tree: ast.Module, line: int) -> str:
+    name = ""
+    for found in ast.walk(tree):  # breadth first: the innermost comes last
+        if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef) and (
+            found.lineno <= line <= (found.end_lineno or line)
+        ):
+            name = found.name
+    return name
 
 
 def _is_guard(node: ast.AST) -> bool:

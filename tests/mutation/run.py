@@ -118,7 +118,7 @@ def places_of(
                     warm=target.warm,
                     elsewhere=target.elsewhere,
                 )
-                if place.name not in ALLOWED:
+                if not {place.name, f"{place.name} in {mutant.within}"} & ALLOWED.keys():
                     yield place
 
 

@@ -113,6 +113,12 @@ def test_a_check_is_removed_and_inverted_and_a_guard_is_not_asked() -> None:
     ]
 
 
+def test_a_break_tells_the_innermost_function_that_it_is_in() -> None:
+    inner = CHECK + "    def inner():\n        if LATE:\n            return\n"
+
+    assert [mutant.within for mutant in broken_checks(inner)] == [*["redeem"] * 3, *["inner"] * 2]
+
+
 def test_every_slip_is_another_program_that_still_parses() -> None:
     sources = [mutant.source for mutant in general(CHECK)]
 

@@ -256,10 +256,13 @@ async def test_a_close_ends_what_waits_and_what_is_in_flight() -> None:
     assert (len(wire.sink.lost), asked.delivery) == (1, Delivery.MAYBE_SENT)
 
 
-async def test_a_connection_is_opened_once_and_not_after_its_end() -> None:
+async def test_a_connection_is_opened_once_and_not_after_its_end_which_is_told_once() -> None:
     async with sse_wired(SseServer()) as wire:
         with pytest.raises(LocalProtocolError):
             await wire.transport.open(wire.sink)
         await wire.transport.close()
         with pytest.raises(LocalProtocolError):
             await wire.transport.open(wire.sink)
+        await wire.transport.close()
+
+    assert len(wire.sink.lost) == 1

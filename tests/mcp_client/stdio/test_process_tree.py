@@ -19,6 +19,7 @@ from mcp_client.net.reactor import open_reactor
 from mcp_client.protocol.errors import ServerGoneError, StartError
 from mcp_client.protocol.limits import ClientLimits
 from mcp_client.transports.stdio import supervisor_main
+from mcp_client.transports.stdio.process_tree import offspring
 from mcp_client.transports.stdio.server_process import SWEEP_STEP_SECONDS, ServerProcess, sweep
 from mcp_client.transports.stdio.supervisor_main import REQUEST_BYTES_MAX
 from tests.mcp_client.stdio.harness import (
@@ -34,7 +35,8 @@ from tests.mcp_client.stdio.harness import (
 
 pytestmark = pytest.mark.subprocess
 
-SERVERS = Path(__file__).parents[2] / "servers"
+ROOT = Path(__file__).parents[3]
+SERVERS = ROOT / "tests" / "servers"
 TREE = (*BARE[:-1], str(SERVERS / "tree.py"))
 WAYS = ("child", "session", "daemon", "deaf", "bare")
 
@@ -173,6 +175,14 @@ async def test_a_process_that_the_host_forked_keeps_no_server_alive_after_it() -
             os.kill(forked, signal.SIGKILL)
 
 
+async def test_when_the_supervisor_dies_its_servers_end_though_the_host_is_stopped() -> None:
+    async with a_host(*TREE, *WAYS, "deaf", lines=1 + len(WAYS)) as (host, tree):
+        (supervisor,) = supervisors(host)
+        os.kill(host, signal.SIGSTOP)
+        os.kill(supervisor, signal.SIGKILL)
+        await until_dead(tree)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["int", "hup"])
 async def test_the_signals_of_a_terminal_end_neither_supervisor_nor_keeper(
     number: signal.Signals,
@@ -274,11 +284,59 @@ def test_a_request_that_makes_no_sense_starts_no_server_and_ends_the_supervisor(
         assert process.wait(timeout=30) == 0
 
 
+BOUNDED = """
+from mcp_client.transports.stdio import supervisor_main
+supervisor_main.KILL_SECONDS_MAX = float({seconds!r})
+supervisor_main.main()
+"""
+
+
+@pytest.mark.parametrize(("seconds", "last"), [("inf", b"gone"), ("0", b"left")])
+def test_a_keeper_kills_until_nothing_is_left_or_its_time_is_over(
+    seconds: str, last: bytes
+) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    told, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, told:
+        program = [sys.executable, "-c", BOUNDED.format(seconds=seconds), str(theirs.fileno())]
+        with theirs:
+            process = subprocess.Popen(program, pass_fds=[theirs.fileno()], cwd=ROOT)
+        with control, open(os.devnull, "r+b") as null:
+            packet = b"/\x002\x00/bin/sleep\x00600"
+            socket.send_fds(ours, [packet], [*[null.fileno()] * 3, control.fileno()])
+        told.settimeout(30)
+        assert told.recv(64).startswith(b"started ")
+        told.send(b"kill")
+        words = [told.recv(64).partition(b" ")[0] for _ in range(2)]
+        ours.shutdown(socket.SHUT_WR)
+        process.wait(timeout=30)
+    assert (words[0] if last == b"left" else words[1]) == last
+
+
 async def test_servers_of_one_host_share_one_supervisor() -> None:
     async with opened(*TREE, "stay") as connection:
         other = connection.another(*TREE, "stay")
         await other.transport.open(other.sink)
         assert len(supervisors(os.getpid())) == 1
+        await other.transport.close()
+
+
+async def test_keepers_that_end_while_the_supervisor_is_stopped_are_all_collected_after_it() -> (
+    None
+):
+    async with opened(*TREE, "stay") as connection:
+        ending = [connection.another(*TREE, "stay") for _ in range(2)]
+        for each in ending:
+            await each.transport.open(each.sink)
+        (supervisor,) = supervisors(os.getpid())
+        os.kill(supervisor, signal.SIGSTOP)
+        for each in ending:
+            await each.transport.close()
+        os.kill(supervisor, signal.SIGCONT)
+        # it collects before it starts another
+        other = connection.another(*TREE, "stay")
+        await other.transport.open(other.sink)
+        assert len(offspring(supervisor)) == 2
         await other.transport.close()
 
 
