@@ -141,3 +141,22 @@ async def test_a_close_ends_what_is_in_flight() -> None:
             await wire.server.until(lambda: len(wire.server.posts("tools/call")) == 10)
 
     assert ({ticket.end for ticket in tickets}, len(wire.sink.lost)) == ({"lost"}, 1)
+
+
+async def test_a_session_that_began_with_a_handshake_names_no_tool_and_no_argument_in_its_headers() -> (
+    None
+):
+    script = Script()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.json(result(call))
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.send(2, "tools/call", name="pay", headers=[("Mcp-Param-Iban", "DE02")])
+        await wire.answer_to(2)
+
+    (call,) = [each for each in wire.server.of("POST") if each.message.get("id") == 2]
+    assert not {"mcp-name", "mcp-param-iban"} & call.headers.keys()
+    assert call.headers["mcp-method"] == "tools/call"

@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -309,8 +309,9 @@ async def test_where_there_is_no_descriptor_left_a_start_fails_and_says_so() -> 
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_an_empty_command_is_refused() -> None:
-    await start_error()
+@pytest.mark.parametrize("command", [(), ("echo", "one\0two")], ids=["none", "NUL"])
+async def test_what_would_arrive_as_another_command_is_refused_here(command: Sequence[str]) -> None:
+    assert "one or more arguments without NUL" in str(await start_error(*command))
 
 
 async def test_a_command_over_the_bound_is_refused() -> None:
