@@ -9,6 +9,7 @@ from pathlib import Path
 
 from orchestrator.agents.events import EventListener
 from orchestrator.audit.log import AuditLog
+from orchestrator.audit.memory import MemoryAudit
 from orchestrator.audit.signing import Signer
 from orchestrator.core.capability import BUILTIN_SERVER
 from orchestrator.core.ids import RunId
@@ -25,6 +26,7 @@ from orchestrator.sessions.policing import check_policy
 from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
 from orchestrator.sessions.records import AgentRecords, MemoryRecords, SqliteRecords
 from orchestrator.sessions.state import StatePaths
+from orchestrator.telemetry.null import NO_TELEMETRY
 from orchestrator.telemetry.setup import TelemetryMaker, installed_telemetry
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "control_of",
     "forget_records",
     "labels_of",
+    "looking_ports",
     "new_log",
     "new_run",
     "records_of",
@@ -125,6 +128,22 @@ def session_ports(
         telemetry=telemetry(clock, run),
         emit=on_event,
         digest_arguments=digest,
+    )
+
+
+def looking_ports() -> SessionPorts:
+    """Return what a session works with that only looks at servers, and calls nothing.
+
+    Nobody is asked, nobody hears of it, and nothing is kept on record.
+    """
+    return SessionPorts(
+        clock=SystemClock(),
+        ids=RandomIds(),
+        approver=NobodyToAsk(),
+        audit=MemoryAudit(),
+        telemetry=NO_TELEMETRY,
+        emit=None,
+        digest_arguments=lambda _: "",  # there are no arguments
     )
 
 

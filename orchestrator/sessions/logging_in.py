@@ -10,16 +10,14 @@ import anyio.to_thread
 from mcp_client.auth.errors import AuthorizationFailedError
 from mcp_client.auth.settings import AuthorizationStep
 from mcp_client.auth.store import TokenStore, forget
-from orchestrator.audit.memory import MemoryAudit
 from orchestrator.core.errors import ConfigError, ServerFailedError
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.sessions.assembling import looking_ports
 from orchestrator.sessions.entries import ServerEntry, ServerTransport
 from orchestrator.sessions.logins import LoginPorts
 from orchestrator.sessions.parent import ParentSession
-from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
 from orchestrator.sessions.servers import ServerState
-from orchestrator.telemetry.null import NO_TELEMETRY
 from policies import ASK_ALL
 
 __all__ = ["Standing", "log_in_to", "log_out_of", "refuse_without_login", "standings"]
@@ -106,15 +104,7 @@ def _session(
     return ParentSession(
         servers=entries,
         policy=ASK_ALL,
-        ports=SessionPorts(
-            clock=SystemClock(),
-            ids=RandomIds(),
-            approver=NobodyToAsk(),
-            audit=MemoryAudit(),
-            telemetry=NO_TELEMETRY,
-            emit=None,
-            digest_arguments=lambda arguments: "",
-        ),
+        ports=looking_ports(),
         limits=OrchestratorLimits(),
         builtins=(),
         logins=LoginPorts(store=store, step=lambda entry: step),

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.audit.memory import MemoryAudit
 from orchestrator.catalog.pins import PinReport
 from orchestrator.cli.terminal import person_here
 from orchestrator.core.errors import ServerFailedError
@@ -14,12 +13,12 @@ from orchestrator.core.groups import ungrouped
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions import consent
 from orchestrator.sessions.approvals import ApprovalStore, Item
+from orchestrator.sessions.assembling import looking_ports
 from orchestrator.sessions.entries import ServerEntry, server_item
 from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper, tools_name
-from orchestrator.sessions.ports import NobodyToAsk, RandomIds, SessionPorts, SystemClock
+from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.state import StatePaths
-from orchestrator.telemetry.null import NO_TELEMETRY
 from policies import ASK_ALL
 
 __all__ = ["approve_definitions"]
@@ -44,15 +43,7 @@ async def approve_definitions(entry: ServerEntry, project: Path, flags: Sequence
         servers=(entry,),
         policy=ASK_ALL,
         limits=limits,
-        ports=SessionPorts(
-            clock=SystemClock(),
-            ids=RandomIds(),
-            approver=NobodyToAsk(),
-            audit=MemoryAudit(),
-            telemetry=NO_TELEMETRY,
-            emit=None,
-            digest_arguments=lambda _: "",  # no call is made
-        ),
+        ports=looking_ports(),
     )
     with ungrouped():
         async with session.running():
