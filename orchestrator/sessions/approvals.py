@@ -16,10 +16,10 @@ from types import MappingProxyType
 from typing import Final
 
 from orchestrator.core.display import safe_line, whole_line, wrapped
-from orchestrator.core.documents import Document, Table, read_json
-from orchestrator.core.errors import ConfigError, ExitCode, RemitError, Where
+from orchestrator.core.documents import Document, Table
+from orchestrator.core.errors import ConfigError, ExitCode, RemitError
 from orchestrator.core.nearest import did_you_mean
-from orchestrator.sessions.state import refuse_shared, replace_json
+from orchestrator.sessions.state import read_own, replace_json
 
 __all__ = [
     "APPROVE_FLAG",
@@ -320,18 +320,8 @@ class ApprovalStore:
         )
 
     def _read(self) -> list[Approval]:
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise ConfigError(
-                f"cannot read {self._path}: {error.strerror}",
-                code="E-STATE-IO",
-                where=Where(str(self._path)),
-            ) from error
-        refuse_shared(self._path)
-        return _from_json(read_json(content, str(self._path), bytes_max=_FILE_BYTES_MAX))
+        document = read_own(self._path, bytes_max=_FILE_BYTES_MAX)
+        return [] if document is None else _from_json(document)
 
 
 def _to_json(approval: Approval) -> dict[str, object]:

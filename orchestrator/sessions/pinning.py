@@ -14,13 +14,11 @@ from orchestrator.catalog.pins import (
     listing_digest,
     render_listing,
 )
-from orchestrator.core.documents import read_json
-from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.entries import DescriptionTrust, ServerEntry
 from orchestrator.sessions.shown_texts import ShownTexts, TextStore
-from orchestrator.sessions.state import refuse_shared, replace_json
+from orchestrator.sessions.state import read_own, replace_json
 
 __all__ = ["PinKeeper", "tools_name"]
 
@@ -118,15 +116,5 @@ class PinKeeper:
             self._texts.prune(lambda configuration: pins.of(configuration) is not None)
 
     def _read(self) -> PinSet:
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
-            return PinSet()
-        except OSError as error:
-            raise ConfigError(
-                f"cannot read {self._path}: {error.strerror}",
-                code="E-STATE-IO",
-                where=Where(str(self._path)),
-            ) from error
-        refuse_shared(self._path)
-        return PinSet.from_json(read_json(content, str(self._path), bytes_max=_FILE_BYTES_MAX))
+        document = read_own(self._path, bytes_max=_FILE_BYTES_MAX)
+        return PinSet() if document is None else PinSet.from_json(document)

@@ -15,7 +15,7 @@ from typing import Final
 from orchestrator.catalog.listing import ServerListing
 from orchestrator.core.documents import read_json
 from orchestrator.core.errors import ConfigError
-from orchestrator.sessions.state import make_folder, refuse_shared, replace_json
+from orchestrator.sessions.state import make_folder, read_own, refuse_shared, replace_json
 
 __all__ = ["ShownTexts", "TextStore"]
 
@@ -58,16 +58,17 @@ class TextStore:
         """
         path = self._path(configuration)
         try:
-            content = path.read_bytes()
-            refuse_shared(path)
-            root = read_json(content, str(path), bytes_max=_FILE_BYTES_MAX).table()
+            document = read_own(path, bytes_max=_FILE_BYTES_MAX)
+            if document is None:
+                return None
+            root = document.table()
             tools = root.table("tools")
             return ShownTexts(
                 server=root.text("server"),
                 instructions=root.text("instructions"),
                 definitions={name: _definition(tools.text(name), path) for name in tools},
             )
-        except (OSError, ConfigError):
+        except ConfigError:
             return None
 
     def keep(self, configuration: str, texts: ShownTexts) -> None:

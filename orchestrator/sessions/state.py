@@ -1,4 +1,4 @@
-"""Where remit keeps its own files, and how one is replaced. Knows nothing of what stands in them.
+"""Where remit keeps its own files, and how one is read and replaced. Knows nothing of what stands there.
 
 Two processes may write the same file: each replacement is whole, the last one stays. What the
 earlier one had approved is then asked for again, so nobody waits for a lock.
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.core.display import safe_line
+from orchestrator.core.documents import Document, read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import RunId
 
@@ -30,6 +31,7 @@ __all__ = [
     "StatePaths",
     "keep_shown",
     "make_folder",
+    "read_own",
     "refuse_shared",
     "replace_json",
     "replace_text",
@@ -261,6 +263,22 @@ def refuse_shared(path: Path) -> None:
             fix=f"chmod go-w {path}",
             where=Where(str(path)),
         )
+
+
+def read_own(path: Path, *, bytes_max: int) -> Document | None:
+    """Return the JSON that stands in a file of ours; None if there is no file.
+
+    Raises ConfigError if it cannot be read, is no JSON within `bytes_max`, or could be changed by
+    somebody else than its owner.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _cannot("read", path, error) from error
+    refuse_shared(path)
+    return read_json(content, str(path), bytes_max=bytes_max)
 
 
 def replace_json(path: Path, value: Mapping[str, object]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.core.errors import ConfigError, ExitCode
 from orchestrator.core.ids import RunId
-from orchestrator.sessions.state import SHOWN_MAX, StatePaths, keep_shown, replace_json
+from orchestrator.sessions.state import SHOWN_MAX, StatePaths, keep_shown, read_own, replace_json
 
 
 def paths(home: Path) -> StatePaths:
@@ -152,6 +152,44 @@ def test_a_folder_that_does_not_exist_is_an_error_that_names_the_file(tmp_path: 
 
     assert caught.value.where is not None
     assert caught.value.where.path.endswith("x.json")
+
+
+def test_what_was_replaced_is_read_back_and_no_file_is_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    assert read_own(file, bytes_max=100) is None
+
+    replace_json(file, {"remit": 1})
+
+    document = read_own(file, bytes_max=file.stat().st_size)
+    assert document is not None
+    assert document.table().integer("remit") == 1
+
+
+def test_one_byte_past_its_bound_a_file_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    replace_json(file, {"remit": 1})
+
+    with pytest.raises(ConfigError):
+        read_own(file, bytes_max=file.stat().st_size - 1)
+
+
+def test_a_file_that_others_may_write_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    replace_json(file, {"remit": 1})
+    file.chmod(0o620)
+
+    with pytest.raises(ConfigError) as caught:
+        read_own(file, bytes_max=100)
+
+    assert caught.value.code == "E-STATE-SHARED"
+
+
+def test_what_cannot_be_read_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_own(tmp_path, bytes_max=100)
+
+    assert caught.value.code == "E-STATE-IO"
+    assert str(tmp_path) in caught.value.message
 
 
 def test_a_text_that_is_kept_for_a_person_is_the_owners_alone(tmp_path: Path) -> None:
