@@ -64,9 +64,7 @@ def merge_entries(path: Path, entries: Iterable[ImportedEntry]) -> Merged:
         raise ConfigError(f"{key!r} must be a table", code="E-CONFIG-TYPE", where=Where(str(path)))
     there = cast("dict[str, object]", servers)
     fates = tuple((entry, _merge(there, entry)) for entry in entries)
-    return Merged(
-        path=path, text=json.dumps(root, indent=2, ensure_ascii=False) + "\n", fates=fates
-    )
+    return Merged(path=path, text=_text(root), fates=fates)
 
 
 def without_entry(path: Path, name: str) -> Merged:
@@ -76,8 +74,7 @@ def without_entry(path: Path, name: str) -> Merged:
         servers = root.get(key)
         if isinstance(servers, dict) and name in servers:
             del servers[name]
-            text = json.dumps(root, indent=2, ensure_ascii=False) + "\n"
-            return Merged(path=path, text=text, fates=())
+            return Merged(path=path, text=_text(root), fates=())
     known = [
         other
         for key in _ROOTS
@@ -100,6 +97,15 @@ def write_merged(merged: Merged, *, shared: bool) -> None:
     # Through a link, so that the file that it leads to is replaced and not the link.
     path = Path(os.path.realpath(merged.path))
     replace_text(path, merged.text, mode=_mode(path) if shared else 0o600)
+
+
+def _text(root: object) -> str:
+    text = json.dumps(root, indent=2, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can only hold as an escape
+        text = json.dumps(root, indent=2)
+    return f"{text}\n"
 
 
 def _merge(servers: dict[str, object], entry: ImportedEntry) -> Fate:

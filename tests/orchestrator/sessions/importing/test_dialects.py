@@ -20,7 +20,7 @@ from orchestrator.sessions.importing.dialects import (
     ImportedEntry,
     rewrite_servers,
 )
-from orchestrator.sessions.importing.merging import Fate, merge_entries, write_merged
+from orchestrator.sessions.importing.merging import Fate, merge_entries, without_entry, write_merged
 
 CLAUDE_DESKTOP = """{
   "globalShortcut": "Ctrl+Space",
@@ -287,6 +287,15 @@ def test_a_label_that_is_there_already_is_not_replaced(tmp_path: Path):
     assert not merged.changed
     kept = cast("dict[str, object]", json.loads(merged.text))
     assert kept == {"mcpServers": {"Files": {"command": "mine"}}, "other": 1}
+
+
+def test_half_a_surrogate_pair_in_the_file_is_written_back_as_it_was(tmp_path: Path):
+    target = tmp_path / "mcp.json"
+    target.write_text(r'{"mcpServers": {"a": {"command": "x"}, "b": {"command": "\ud83d"}}}')
+
+    write_merged(without_entry(target, "a"), shared=False)
+
+    assert json.loads(target.read_text()) == {"mcpServers": {"b": {"command": "\ud83d"}}}
 
 
 def test_the_same_entry_twice_is_already_there(tmp_path: Path):
