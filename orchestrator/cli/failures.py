@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import traceback
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.groups import sole_cause
 from orchestrator.core.outcomes import RunStatus
 
-__all__ = ["EXIT_CODES", "INTERNAL", "USAGE", "Failure", "failure_of", "render_traceback"]
+__all__ = ["EXIT_CODES", "INTERNAL", "OUTPUT", "USAGE", "Failure", "failure_of", "render_traceback"]
 
 EXIT_CODES: Final = {
     RunStatus.OK: ExitCode.OK,
@@ -39,9 +40,13 @@ EXIT_CODES: Final = {
 
 USAGE = "E-USAGE"
 """The words of the command are not as they must be."""
+OUTPUT = "E-OUTPUT"
+"""What is printed cannot be written."""
 INTERNAL = "E-INTERNAL"
 """A mistake of remit's own."""
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Of files of ours such errors are told with their path: without one it is what we print."""
 _TRACE_CHARS_MAX = 1_000_000
 """Of a traceback."""
 
@@ -106,6 +111,9 @@ def failure_of(error: BaseException) -> Failure:
         return _of_usage(error)
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return Failure(code="E-INTERRUPTED", message="interrupted", exit_code=ExitCode.INTERRUPTED)
+    if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+        why = error.strerror or ""
+        return Failure(code=OUTPUT, message=f"the output cannot be written: {why}")
     return _of_policy(error) or Failure(
         code=INTERNAL,
         message=f"remit made a mistake of its own ({type(error).__name__})",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
-from typing import Final
+from typing import Final, TextIO
 
 import click
 
-from orchestrator.cli.failures import failure_of, render_traceback
+from orchestrator.cli.failures import OUTPUT, failure_of, render_traceback
 from orchestrator.cli.groups import LazyCommand, LazyGroup
 from orchestrator.core.errors import ExitCode
 
@@ -115,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Errors go to stderr; with `--json` to stdout, as an object. Completion exits by itself.
     """
+    _open_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -122,44 +124,91 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         result: object = ROOT.main(words, prog_name=PROGRAM, standalone_mode=False)
-        sys.stdout.flush()
+        code = result if isinstance(result, int) else ExitCode.OK.value
     except BrokenPipeError:
-        return _nobody_reads()
+        code = ExitCode.FAILED.value
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        return ExitCode.USAGE.value
+        code = ExitCode.USAGE.value
     # the last place for errors; a group may hold an interrupt
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001
+        code = _tell(error, words)
+    return _written(code)
+
+
+def _open_closed_streams() -> None:
+    """Put /dev/null where the caller closed stdin, stdout or stderr.
+
+    Else the next file that is opened takes that number, and gets what is printed.
+    """
+    import os
+
+    for number in range(3):
         try:
-            return _tell(error, words)
-        except BrokenPipeError:
-            return _nobody_reads()
-    return result if isinstance(result, int) else ExitCode.OK.value
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+    if sys.stdin is None:  # it was closed
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def _tell(error: BaseException, words: Sequence[str]) -> int:
     failure = failure_of(error)
     if failure.exit_code is ExitCode.INTERRUPTED:
         return failure.exit_code.value
-    if _given("--debug", words):
-        click.echo(render_traceback(error), err=True)
-    if _given("--json", words) or _given("--json-lines", words):
-        click.echo(failure.as_json())
-    else:
-        click.echo(failure.as_text(), err=True)
+    if failure.code == OUTPUT:
+        _give_up(sys.stdout)
+    machine = failure.code != OUTPUT and (_given("--json", words) or _given("--json-lines", words))
+    with suppress(OSError):
+        if _given("--debug", words):
+            click.echo(render_traceback(error), err=True)
+    try:
+        click.echo(failure.as_json() if machine else failure.as_text(), err=not machine)
+    except OSError as unsaid:
+        if machine:
+            return _unwritten(unsaid)
     return failure.exit_code.value
+
+
+def _written(code: int) -> int:
+    """Write what is still held back, and return the exit code: another one if that fails."""
+    error = _flushed(sys.stdout)
+    if error is not None:
+        code = _unwritten(error)
+    if _flushed(sys.stderr) is not None:
+        _give_up(sys.stderr)
+    return code
+
+
+def _unwritten(error: OSError) -> int:
+    """Tell that stdout cannot be written, unless whoever read it has had enough."""
+    _give_up(sys.stdout)
+    if not isinstance(error, BrokenPipeError):
+        with suppress(OSError):
+            click.echo(failure_of(error).as_text(), err=True)
+    return ExitCode.FAILED.value
+
+
+def _flushed(stream: TextIO) -> OSError | None:
+    try:
+        stream.flush()
+    except OSError as error:
+        return error
+    return None
+
+
+def _give_up(stream: TextIO) -> None:
+    import os
+
+    # the interpreter flushes it at its end, and would complain
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _given(option: str, words: Sequence[str]) -> bool:
     """True if an option stands among the words, which may not even be well-formed."""
     end = words.index("--") if "--" in words else len(words)
     return option in words[:end]
-
-
-def _nobody_reads() -> int:
-    """End quietly: whoever read the output has had enough of it."""
-    import os
-
-    # the interpreter flushes stdout at its end, and would complain
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.FAILED.value

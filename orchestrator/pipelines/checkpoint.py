@@ -124,7 +124,8 @@ class Checkpoint:
             with made._changing() as database:
                 database.executescript(_SCHEMA + _TURNS)
                 database.executemany(
-                    "INSERT INTO run VALUES (?, ?)", [("format", _FORMAT), *run.items()]
+                    "INSERT INTO run VALUES (?, ?)",
+                    [("format", _FORMAT), *((name, _stored(run[name])) for name in run)],
                 )
         except (OSError, sqlite3.Error) as error:
             raise _unusable(path, error) from error
@@ -163,7 +164,10 @@ class Checkpoint:
     @property
     def about(self) -> dict[str, str]:
         """What the run was started with, and how it ended, by name."""
-        return dict(self._rows("SELECT name, value FROM run"))
+        return {
+            name: os.fsdecode(value) if isinstance(value, bytes) else value
+            for name, value in self._rows("SELECT name, value FROM run")
+        }
 
     @property
     def steps(self) -> dict[str, StepRow]:
@@ -338,6 +342,15 @@ class Checkpoint:
                 return found.fetchall()
         except sqlite3.Error as error:
             raise _unusable(self._path, error) from error
+
+
+def _stored(value: str) -> str | bytes:
+    """Return a text as the file holds it: a path need not be text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(value)
+    return value
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -291,3 +291,55 @@ def test_main_takes_its_words_from_the_process_by_default(
 
     assert main() == 0
     assert capsys.readouterr().out.startswith("remit ")
+
+
+def ended_with(words: list[str], streams: str, *, timeout: float = 60) -> Finished:
+    """Run the command from a shell, with its streams redirected as `streams` says."""
+    finished = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'exec "$@" {streams}',
+            "sh",
+            sys.executable,
+            "-m",
+            "orchestrator.cli",
+            *words,
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT_FOLDER)},
+        timeout=timeout,
+        check=False,
+    )
+    return Finished(finished.returncode, finished.stdout.decode(), finished.stderr.decode())
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["--version"], 0), (["audit", "verify", "none"], 2), (["audit", "verify", "x", "--json"], 2)],
+)
+def test_an_output_that_cannot_be_written_is_told_and_is_no_mistake_of_ours(
+    words: list[str], code: int, home: Path
+):
+    full, deaf = ended_with(words, ">/dev/full"), ended_with(words, "2>/dev/full")
+
+    if full.err.startswith("E-OUTPUT"):  # what goes to stdout
+        assert full == Finished(
+            1, "", "E-OUTPUT: the output cannot be written: No space left on device\n"
+        )
+    else:
+        assert full.code == code
+    assert deaf.code == code
+    assert "Exception ignored" not in full.err
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_gets_nothing_and_takes_no_file_of_ours(streams: str, home: Path):
+    version, wrong = ended_with(["--version"], streams), ended_with(["ask", "--json"], streams)
+
+    assert (version.code, wrong.code) == (0, 2)
+    assert version.err == ""
+    assert "E-INTERNAL" not in wrong.out + wrong.err

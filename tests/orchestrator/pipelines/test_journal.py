@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,14 @@ HIDES = (
 def checkpoint(tmp_path: Path) -> Generator[Checkpoint]:
     made = Checkpoint.create(tmp_path / "checkpoint.sqlite", {})
     yield made
+    made.close()
+
+
+def test_a_path_that_is_no_text_is_kept_as_it_is(tmp_path: Path) -> None:
+    run = {"path": os.fsdecode(b"/pro\xffject/a.toml"), "out": "/\u00e9"}
+    made = Checkpoint.create(tmp_path / "other.sqlite", run)
+
+    assert made.about.items() >= run.items()
     made.close()
 
 
