@@ -1,7 +1,8 @@
 """Who is at the other end of the control socket, by what the kernel says. Trusts no word of theirs.
 
-The user's own processes may act, but not those that this session started: a server, or a shell that an
-agent was given, would otherwise say yes to its own calls.
+The user's own processes may act, but not those that this session started, nor servers of another
+session: a server, or a shell that an agent was given, would otherwise say yes to its own calls, or to
+those of its neighbour.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
+from mcp_client.transports.stdio.process_tree import is_marked
 from orchestrator.core.errors import ConfigError
 
 __all__ = ["AVAILABLE", "peer_process"]
@@ -25,7 +27,8 @@ _PARENTS_MAX: Final = 256
 def peer_process(connected: socket.socket) -> int:
     """Return the number of the process that connected.
 
-    Raises ConfigError if it is another user's, descends from this process, or has ended.
+    Raises ConfigError if it is another user's, descends from this process or from a server of any
+    session, or has ended.
     """
     form = "3i"
     data = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(form))
@@ -35,6 +38,12 @@ def peer_process(connected: socket.socket) -> int:
     if process != os.getpid() and _descends(process, os.getpid()):
         raise ConfigError(
             "the session does not take orders from what it has started",
+            code="E-CONTROL-PEER",
+            fix="use a terminal of your own",
+        )
+    if process != os.getpid() and is_marked(process):
+        raise ConfigError(
+            "the session takes no orders from what a server has started",
             code="E-CONTROL-PEER",
             fix="use a terminal of your own",
         )

@@ -379,6 +379,37 @@ async def test_what_the_session_started_cannot_say_yes_for_itself(tmp_path: Path
     assert json.loads(ended.stdout)["error"]["code"] == "E-CONTROL-PEER"
 
 
+@pytest.mark.subprocess
+@pytest.mark.parametrize(("marks", "said"), [("", "let in"), ("mark(); ", "E-CONTROL-PEER")])
+async def test_what_a_server_of_another_session_has_started_is_not_let_in(
+    tmp_path: Path, marks: str, said: str
+):
+    # an orphan, so that it descends from nobody who could be asked
+    visitor = (
+        "import socket, sys\n"
+        "from mcp_client.transports.stdio.process_tree import mark\n"
+        f"{marks}s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)\n"
+    )
+    program = (
+        "import socket, subprocess, sys\n"
+        "from orchestrator.core.errors import ConfigError\n"
+        "from orchestrator.sessions.control.peers import peer_process\n"
+        "listener = socket.socket(socket.AF_UNIX)\n"
+        "listener.bind(sys.argv[1]); listener.listen()\n"
+        "subprocess.run(['sh', '-c', '\"$@\" &', 'sh', sys.executable, '-c', sys.argv[2], sys.argv[1]],\n"
+        "    stdout=subprocess.DEVNULL, check=True)\n"
+        "peer, _ = listener.accept()\n"
+        "try: print('let in' if peer_process(peer) else '')\n"
+        "except ConfigError as error: print(error.code)\n"
+    )
+
+    ended = await anyio.run_process(
+        [sys.executable, "-c", program, str(tmp_path / "s"), visitor], stderr=subprocess.PIPE
+    )
+
+    assert ended.stdout.decode().strip() == said
+
+
 async def test_an_act_needs_a_name_where_several_sessions_are_at_work(tmp_path: Path):
     other = "20261201-101501-a1b2c3"
     async with controlled(tmp_path) as live, controlled(tmp_path, run=other):
