@@ -1,8 +1,8 @@
 """The audit log of one run as a file: appends, and says what is kept. Does not read it back.
 
-What is kept, and when: `append` chains a record in memory, without a system call. `flush` hands
-everything appended to the kernel in one write, before the bytes that the records are about: it
-survives the death of this process, `kill -9` included. Every CHECKPOINT_RECORDS records, and every
+What is kept, and when: `append` takes a record into memory, without a system call. `flush` chains
+everything appended and hands it to the kernel in one write, before the bytes that the records are
+about: it survives the death of this process, `kill -9` included. Every CHECKPOINT_RECORDS records, and every
 CHECKPOINT_SECONDS, `flush` also replaces the head of the chain, signed, in a file of its own: the log
 cannot be cut behind it unnoticed. `checkpoint` and `close` do the same and wait for the disk: what
 stands there then survives the loss of power.
@@ -21,7 +21,8 @@ from typing import Final, Self
 
 from orchestrator.audit.chain import Chain, Head
 from orchestrator.audit.kinds import AuditKind
-from orchestrator.audit.merkle import HASH_BYTES, MerkleTree
+from orchestrator.audit.merkle import MerkleTree
+from orchestrator.audit.record import LINK_BYTES
 from orchestrator.audit.signing import Signer
 from orchestrator.core.documents import canonical_bytes
 from orchestrator.core.errors import ConfigError
@@ -82,13 +83,14 @@ class AuditLog:
         self._segment_bytes = 0
         self._full: list[int] = []  # descriptors of segments that the disk was not waited for
         self._tree = MerkleTree()
-        self._leaves = bytearray()  # hashes of records that the tree has not taken yet
+        self._hashes: list[str] = []  # of records that the tree has not taken yet
         self._next_head = clock.wall() + CHECKPOINT_SECONDS
         self._descriptor = descriptor
         self._wall = clock.wall
         self._buffer_bytes_max = buffer_bytes_max
         self._chain = Chain()
-        self._waiting: list[bytes] = []
+        self._begun: list[str] = []  # records that are not linked yet
+        self._rest = b""  # what the kernel did not take
         self._waiting_bytes = 0
         self._dropped = 0
         self._open = True
@@ -130,7 +132,7 @@ class AuditLog:
         return log
 
     def append(self, kind: str, fields: Mapping[str, object]) -> None:
-        """Chain one record. No system call but the clock's; never waits, whatever the disk does.
+        """Take one record. No system call but the clock's; never waits, whatever the disk does.
 
         Past the bound of what may wait for the disk, and after `close`, the record is counted and
         not kept: the next `flush` fails, and a record of kind `records_dropped` says how many there
@@ -139,11 +141,9 @@ class AuditLog:
         if not self._open or self._waiting_bytes > self._buffer_bytes_max:
             self._dropped += 1
             return
-        chain = self._chain
-        line = chain.link(kind, self._wall(), fields)
-        self._leaves += bytes.fromhex(chain.last)
-        self._waiting.append(line)
-        self._waiting_bytes += len(line)
+        text = self._chain.begin(kind, self._wall(), fields)
+        self._begun.append(text)
+        self._waiting_bytes += len(text) + LINK_BYTES
 
     def flush(self) -> None:
         """Hand everything appended to the kernel.
@@ -159,10 +159,7 @@ class AuditLog:
         self._write_waiting()
         if self._segment_bytes > self._segment_bytes_max:
             self._begin_segment()
-        if (
-            len(self._leaves) >= CHECKPOINT_RECORDS * HASH_BYTES
-            or self._chain.time >= self._next_head
-        ):
+        if len(self._hashes) >= CHECKPOINT_RECORDS or self._chain.time >= self._next_head:
             # What is recorded is recorded; a head that cannot be kept now is kept later.
             with suppress(OSError, ConfigError):
                 self._keep_head(durably=False)
@@ -207,9 +204,8 @@ class AuditLog:
         self.close()
 
     def _keep_head(self, *, durably: bool) -> Head:
-        leaves = bytes(self._leaves)
-        self._tree.extend(leaves[at : at + HASH_BYTES] for at in range(0, len(leaves), HASH_BYTES))
-        self._leaves.clear()
+        self._tree.extend(map(bytes.fromhex, self._hashes))
+        self._hashes.clear()
         head = replace(self._chain.head, root=self._tree.root().hex())
         if self._signer is not None:
             head = self._signer.sign(self._run, head)
@@ -228,21 +224,24 @@ class AuditLog:
             self._segment_bytes = 0
 
     def _write_waiting(self) -> None:
-        if not self._waiting:
+        lines, hashes = self._chain.link(self._begun)
+        self._begun.clear()
+        self._hashes += hashes
+        data = self._rest + lines if self._rest else lines
+        if not data:
             return
-        data = self._waiting[0] if len(self._waiting) == 1 else b"".join(self._waiting)
         taken = 0
         try:
             taken = os.write(self._descriptor, data)
             while taken < len(data):
                 taken += os.write(self._descriptor, memoryview(data)[taken:])
         except OSError:
-            rest = data[taken:]
-            self._waiting, self._waiting_bytes = [rest], len(rest)
+            self._rest = data[taken:]
+            self._waiting_bytes = len(self._rest)
             self._segment_bytes += taken
             raise
         self._segment_bytes += taken
-        self._waiting.clear()
+        self._rest = b""
         self._waiting_bytes = 0
 
 

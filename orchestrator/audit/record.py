@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import MappingProxyType
@@ -16,9 +16,12 @@ from orchestrator.core.errors import ConfigError
 __all__ = [
     "CHAIN_START",
     "FORMAT",
+    "LINK_BYTES",
     "RECORD_BYTES_MAX",
     "BadRecordError",
     "Record",
+    "begin",
+    "chained",
     "decode",
     "encode",
     "hash_of",
@@ -37,6 +40,8 @@ _TIME_MAX: Final = 253_402_300_800
 _DEPTH_SURE: Final = 24
 """A record with fewer opening brackets cannot be too deep to be read back."""
 _HASH_TAIL: Final = len(',"hash":"') + 64 + len('"}')
+LINK_BYTES: Final = len(',"prev":"') + 64 + len('"') + _HASH_TAIL + len("\n")
+"""What a line has behind that with which its record was begun."""
 _encode_fields: Final = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
@@ -64,22 +69,43 @@ def encode(
     """Return the line of one record, its newline included, and the record's hash.
 
     The line is ASCII: nothing in it moves a terminal. The hash is over all of the line before it.
+    Raises ValueError as `begin`.
+    """
+    line, (digest,) = chained([begin(seq, time, kind, fields)], prev)
+    return line, digest
+
+
+def begin(seq: int, time: float, kind: str, fields: Mapping[str, object]) -> str:
+    """Return what the line of a record says before it is chained to the one before it.
+
     Raises ValueError for a kind that is not a plain word, a reserved field, a value that JSON does
     not have, and past the bounds of size and depth: what `decode` would refuse is never written.
     """
     if type(fields) is FilledRecord and fields.form.kind == kind:  # most records
-        members, deep = fields.written(), False
-    else:
-        members = _written(kind, fields)
-        deep = members.count("{") + members.count("[") > _DEPTH_SURE
-    text = f'{{"seq":{seq},"time":{time:.6f}{members},"prev":"{prev}"'
-    if len(text) + _HASH_TAIL >= RECORD_BYTES_MAX:
-        raise ValueError(f"a record of kind {kind} would have {len(text)} bytes")
-    digest = sha256(text.encode("ascii")).hexdigest()
-    line = f'{text},"hash":"{digest}"}}\n'.encode("ascii")
-    if deep:
-        decode(line[:-1])
-    return line, digest
+        return _within_bound(f'{{"seq":{seq},"time":{time:.6f}{fields.written()}', kind)
+    members = _written(kind, fields)
+    text = _within_bound(f'{{"seq":{seq},"time":{time:.6f}{members}', kind)
+    if members.count("{") + members.count("[") > _DEPTH_SURE:
+        decode(chained([text], CHAIN_START)[0][:-1])
+    return text
+
+
+def chained(texts: Iterable[str], prev: str) -> tuple[bytes, list[str]]:
+    """Return the lines of the records that were begun with these texts, and the hash of each."""
+    pieces: list[str] = []
+    hashes: list[str] = []
+    for text in texts:
+        body = f'{text},"prev":"{prev}"'
+        prev = sha256(body.encode("ascii")).hexdigest()
+        pieces += (body, ',"hash":"', prev, '"}\n')
+        hashes.append(prev)
+    return "".join(pieces).encode("ascii"), hashes
+
+
+def _within_bound(text: str, kind: str) -> str:
+    if len(text) + LINK_BYTES > RECORD_BYTES_MAX:
+        raise ValueError(f"a record of kind {kind} would have {len(text) + LINK_BYTES} bytes")
+    return text
 
 
 def _written(kind: str, fields: Mapping[str, object]) -> str:

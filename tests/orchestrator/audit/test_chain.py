@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 
 import pytest
@@ -8,14 +9,18 @@ from hypothesis import assume, given, strategies as st
 from orchestrator.audit.chain import BadReason, Chain, Head, verify
 
 
+def linked(chain: Chain, kind: str, time: float, fields: Mapping[str, object]) -> bytes:
+    return chain.link([chain.begin(kind, time, fields)])[0]
+
+
 def _log(records: int = 12, run: str = "r1") -> list[bytes]:
     chain = Chain()
-    lines = [chain.link("log_opened", 1.0, Chain.opening(run))]
+    lines = [linked(chain, "log_opened", 1.0, Chain.opening(run))]
     for number in range(1, records - 1):
         kind = ("decision", "sent", "answered")[number % 3]
         fields = {"agent": "historian", "call": f"c{number}", "server": "git"}
-        lines.append(chain.link(kind, 1.0 + number, fields))
-    lines.append(chain.link("run_ended", 99.0, {"status": "ok"}))
+        lines.append(linked(chain, kind, 1.0 + number, fields))
+    lines.append(linked(chain, "run_ended", 99.0, {"status": "ok"}))
     return lines
 
 
@@ -168,11 +173,25 @@ def test_the_report_names_the_line_and_shows_nothing_of_it() -> None:
     assert "evil" not in found.detail
 
 
+def test_records_are_begun_in_any_number_before_they_are_linked() -> None:
+    chain = Chain()
+    begun = [chain.begin("log_opened", 1.0, Chain.opening("r1"))]
+    begun += [chain.begin("sent", 2.0, {"call": str(number)}) for number in range(3)]
+    assert chain.head == Head(-1, "0" * 64)
+
+    lines, hashes = chain.link(begun)
+
+    assert verify(lines.splitlines(keepends=True)).ok
+    assert chain.head == Head(3, hashes[-1])
+    assert chain.link([]) == (b"", [])
+    assert chain.head == Head(3, hashes[-1])
+
+
 def test_a_record_that_is_refused_leaves_the_chain_as_it_was() -> None:
     chain = Chain()
-    lines = [chain.link("log_opened", 1.0, Chain.opening("r1"))]
+    lines = [linked(chain, "log_opened", 1.0, Chain.opening("r1"))]
     with pytest.raises(ValueError, match="belong to the log"):
-        chain.link("sent", 1.0, {"hash": ""})
-    lines.append(chain.link("sent", 1.0, {}))
+        linked(chain, "sent", 1.0, {"hash": ""})
+    lines.append(linked(chain, "sent", 1.0, {}))
 
     assert verify(lines).ok
