@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar, TypeVarTuple
@@ -129,7 +130,8 @@ class _AsyncioReactor:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         # bound here so that a call of the hot path is the loop's own function
-        self.now = loop.time
+        own = getattr(type(loop), "time", None) is not asyncio.BaseEventLoop.time
+        self.now = loop.time if own else time.monotonic  # what that calls
         self.soon = loop.call_soon
         self.at = loop.call_at
         self.waiter = loop.create_future

@@ -112,13 +112,20 @@ def encode(value: object, *, depth_max: int = NESTING_DEPTH_MAX) -> bytes:
     LocalProtocolError for everything else, and names it.
     """
     try:
-        text = _to_text(value)
+        text = "".join(_pieces(value, 0))
     except (ValueError, TypeError, RecursionError):
         _check_encodable(value, depth_max)  # says what else may be wrong
         raise LocalProtocolError("a number is not finite", stage="send") from None
-    # the encoder has taken what is no JSON as well: what that can be is seen in a short text at once
-    if depth_max < 1 or not _is_flat(value, text):
-        _check_encodable(value, depth_max)
+    is_plain = False
+    # The encoder also takes what is no JSON. Nearly all arguments are an object of texts and the
+    # like, with nothing within it and no room for an integer of too many digits.
+    if type(value) is dict and depth_max > 0 and text.count("{") == 1 and "[" not in text:
+        members: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]  # a cast is a call
+        is_plain = _ONLY_TEXT.issuperset(map(type, members)) and (
+            len(text) <= DIGITS_MAX or _LEAVES.issuperset(map(type, members.values()))
+        )
+    if not is_plain:
+        _check_encodable(value, depth_max)  # pyright: ignore[reportUnknownArgumentType]
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -127,7 +134,7 @@ def encode(value: object, *, depth_max: int = NESTING_DEPTH_MAX) -> bytes:
 
 def canonical(decoded: object) -> bytes:
     """Return the canonical JSON text of what `decode` returned, without looking through it again."""
-    return _to_text(decoded).encode()
+    return "".join(_pieces(decoded, 0)).encode()
 
 
 def reread(encoded: bytes) -> object:
@@ -306,7 +313,7 @@ def _without_surrogates(frame: bytes, value: object) -> object:
     # one byte is found many times faster than two, and most frames have not even that one
     if b"\\" not in frame or (b"\\ud" not in frame and b"\\uD" not in frame):
         return value
-    text = _to_text(value)
+    text = "".join(_pieces(value, 0))
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -392,8 +399,8 @@ _NOTHING: Final[Mapping[str, object]] = {}
 # ------------------------------------------------------------------------------------- encoding
 
 
-def _text_writer() -> Callable[[object], str]:
-    """Return what writes a canonical text of a value that was looked through, or was decoded."""
+def _writer() -> Callable[[object, int], Iterable[str]]:
+    """Return what writes the pieces of a canonical text of a value, which begins at depth 0."""
     encoder = json.JSONEncoder(
         ensure_ascii=False,
         check_circular=False,  # what is bounded in depth does not hold itself
@@ -404,8 +411,8 @@ def _text_writer() -> Callable[[object], str]:
     # JSONEncoder.encode makes one of these for each value, which costs more than a small value
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:  # an interpreter without it
-        return encoder.encode
-    pieces = make(
+        return lambda value, _depth: (encoder.encode(value),)
+    return make(
         markers=None,
         default=encoder.default,
         encoder=json.encoder.encode_basestring,
@@ -416,10 +423,9 @@ def _text_writer() -> Callable[[object], str]:
         skipkeys=False,
         allow_nan=False,
     )
-    return lambda value: "".join(pieces(value, 0))
 
 
-_to_text: Final = _text_writer()
+_pieces: Final = _writer()
 
 _INT_MAX: Final = 10**DIGITS_MAX - 1
 _INT_MIN: Final = 1 - 10 ** (DIGITS_MAX - 1)
@@ -450,21 +456,6 @@ def _check_encodable(value: object, depth_max: int) -> None:
             ]
         level = below
         depth += 1
-
-
-def _is_flat(value: object, text: str) -> bool:
-    """Say at once of nearly all arguments there are that they are an object of texts and the like.
-
-    `text` is what the encoder has made of it.
-    """
-    if type(value) is not dict:
-        return False
-    members: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]  # a cast is a call
-    if not _ONLY_TEXT.issuperset(map(type, members)):
-        return False
-    if len(text) <= DIGITS_MAX and text.count("{") == 1 and "[" not in text:
-        return True  # nothing within it, and no room for too many digits
-    return _LEAVES.issuperset(map(type, members.values()))
 
 
 def _children(item: object) -> Iterable[object] | None:

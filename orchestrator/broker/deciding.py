@@ -141,7 +141,7 @@ def _named(principal: Principal, agent: AgentId) -> Principal:
 
 def rule_of(decision: Decision) -> str:
     """Return the first rule that decided, with its place; empty by default."""
-    return str(decision.reasons[0]) if decision.reasons else ""
+    return decision.reasons[0].text if decision.reasons else ""
 
 
 def _stricter(one: Decision, other: Decision | None) -> Decision:

@@ -281,7 +281,8 @@ class Broker:
         if not pending.settled:
             link.session.give_up(pending)
         self._ledger.arrive(flight)
-        flight.leave()
+        if not pending.drained:
+            flight.leave()
         link.observer.forget(pending.id)
 
     def _received(self, wish: Wish, flight: CallFlight, decision: Decision) -> UntrustedContent:

@@ -254,7 +254,8 @@ Duty: TypeAlias = Redact | Mark | Keep | Rate | Budget | Deadline | Expiry | Max
 class Reason:
     """One rule that spoke: its id, its place, its effect. `errored` if its condition had no value.
 
-    `word` is what the rule begins with: a `require` that is not met speaks as a forbid.
+    `word` is what the rule begins with: a `require` that is not met speaks as a forbid. `text` is the
+    id and the place as people read them.
     """
 
     rule: str
@@ -262,14 +263,14 @@ class Reason:
     effect: Effect
     errored: bool = False
     word: RuleWord | None = field(default=None, compare=False)
-    _text: str = field(init=False, repr=False, compare=False)
+    text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # written once, where the rule is made ready: each call that it permits records it
-        object.__setattr__(self, "_text", f'"{self.rule}" ({self.place})')
+        object.__setattr__(self, "text", f'"{self.rule}" ({self.place})')
 
     def __str__(self) -> str:
-        return self._text
+        return self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

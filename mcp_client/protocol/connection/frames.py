@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.protocol.events import RequestId
@@ -25,7 +25,9 @@ __all__ = [
 ]
 
 
-class OutgoingRequest(NamedTuple):
+# one for each request, and gone in the same step: only the type checker keeps it as it is
+@dataclass(frozen=TYPE_CHECKING, slots=True)
+class OutgoingRequest:
     """A request ready to be sent, and the id that its answer will carry."""
 
     request_id: int

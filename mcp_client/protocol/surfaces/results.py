@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias
 
 from mcp_client.protocol.errors import Delivery, RemoteProtocolError
 from mcp_client.protocol.jsonrpc import as_object
@@ -80,21 +80,20 @@ def checked_result(
     # null is what some servers write where they mean nothing
     if is_error is not None and not isinstance(is_error, bool):
         raise _broken("isError is true or false", server)
-    # one list, and a tuple of it: a generator would be gone on with for each block
-    sound = [block if _is_text(block) else checked_block(block) for block in blocks]
+    sound: list[Mapping[str, object]] = []
+    for block in blocks:
+        if isinstance(block, dict):
+            known: dict[str, object] = block  # pyright: ignore[reportUnknownVariableType]  # as above
+            # nearly all blocks there are are a text, of which this is all that can be wrong
+            if (
+                known.get("type") == "text"
+                and isinstance(known.get("text"), str)
+                and "annotations" not in known
+            ):
+                sound.append(known)
+                continue
+        sound.append(checked_block(block))  # pyright: ignore[reportUnknownArgumentType]
     return members, tuple(sound), is_error is True
-
-
-def _is_text(block: object) -> TypeGuard[Mapping[str, object]]:
-    """Say at once of nearly all blocks there are that nothing is wrong with them."""
-    if not isinstance(block, dict):
-        return False
-    members: dict[str, object] = block  # pyright: ignore[reportUnknownVariableType]  # as above
-    return (
-        members.get("type") == "text"
-        and isinstance(members.get("text"), str)
-        and "annotations" not in members
-    )
 
 
 def _broken(detail: str, server: str) -> RemoteProtocolError:

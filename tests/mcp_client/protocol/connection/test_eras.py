@@ -22,7 +22,7 @@ LIMITS = ClientLimits()
 
 def answered(message: dict[str, object], connection: ClientConnection) -> object:
     """What the connection makes of an answer to its `initialize`."""
-    request_id, _ = connection.frame_initialize()
+    request_id = connection.frame_initialize().request_id
     (event,) = connection.receive(encode({"jsonrpc": "2.0", "id": request_id, **message}))
     return event
 
@@ -77,8 +77,8 @@ def test_ids_go_on_from_those_that_were_given_before() -> None:
 
 @pytest.mark.requirement("L-26")
 def test_extensions_that_are_on_are_declared_and_no_others() -> None:
-    _, plain = ClientConnection(LIMITS).frame_initialize()
-    _, offering = ClientConnection(LIMITS, offers={SKILLS: {}}).frame_initialize()
+    plain = ClientConnection(LIMITS).frame_initialize().frame
+    offering = ClientConnection(LIMITS, offers={SKILLS: {}}).frame_initialize().frame
 
     declared = [
         as_object(

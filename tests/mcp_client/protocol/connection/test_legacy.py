@@ -115,7 +115,8 @@ def test_nothing_is_taken_before_the_beginning_or_after_the_end(state: Connectio
 @pytest.mark.requirement("L-1")
 @pytest.mark.requirement("S-2")
 def test_the_first_request_is_initialize_at_the_newest_version() -> None:
-    request_id, frame = ClientConnection(LIMITS).frame_initialize()
+    request = ClientConnection(LIMITS).frame_initialize()
+    request_id, frame = request.request_id, request.frame
 
     assert decode(frame, LIMITS) == {
         "jsonrpc": "2.0",
@@ -135,7 +136,7 @@ def test_nothing_is_declared_that_the_version_asked_for_does_not_know() -> None:
         roots=True, sampling=True, sampling_tools=True, elicitation_form=True, elicitation_url=True
     )
 
-    _, frame = ClientConnection(LIMITS, declared=declared).frame_initialize(("2024-11-05",))
+    frame = ClientConnection(LIMITS, declared=declared).frame_initialize(("2024-11-05",)).frame
 
     params = as_object((as_object(decode(frame, LIMITS)) or {})["params"]) or {}
     assert params["capabilities"] == {"roots": {"listChanged": True}, "sampling": {}}
@@ -258,7 +259,9 @@ def test_an_answer_to_another_id_does_not_end_the_handshake() -> None:
 def test_params_go_out_as_the_bytes_that_they_are() -> None:
     params = b'{"arguments":{"z":1,"a":"\xc3\xa9"},"name":"t"}'
 
-    request_id, frame = ready().frame_request("tools/call", params)
+    request = ready().frame_request("tools/call", params)
+
+    request_id, frame = request.request_id, request.frame
 
     assert frame == b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%b}' % (
         request_id,

@@ -250,7 +250,8 @@ def test_a_request_cannot_declare_more_than_its_connection() -> None:
 
 
 def test_the_token_of_progress_is_the_id() -> None:
-    request_id, frame = ready().frame_request("tools/list", b"{}", with_progress=True)
+    request = ready().frame_request("tools/list", b"{}", with_progress=True)
+    request_id, frame = request.request_id, request.frame
 
     assert meta(frame)["progressToken"] == request_id
 
