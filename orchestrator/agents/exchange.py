@@ -63,6 +63,8 @@ __all__ = ["Exchange"]
 
 _CHARS_PER_TOKEN: Final = 4
 """For providers that report no usage: a budget in tokens must bound something there too."""
+_WORDS_MAX: Final = 64
+"""Texts and thoughts of one answer, beside its calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,8 +232,13 @@ class Exchange:
                 model_request_parameters=self._parameters,
                 instrument=False,
             ) as stream:
+                parts = 0
                 async for event in stream:
                     self._began = True
+                    parts += isinstance(event, PartStartEvent)
+                    if parts > self._bounds.calls_per_turn_max + _WORDS_MAX:
+                        # the library looks at all parts again at the end of each: at once, or never
+                        raise self._error("CALLS", "the answer has more parts than are taken")
                     text = _text_of(event)
                     if text:
                         self._said(text)

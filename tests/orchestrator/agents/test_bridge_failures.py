@@ -187,6 +187,18 @@ async def test_half_a_streamed_call_is_never_made(stage: Stage, connect: Connect
     assert stage.view.calls == []
 
 
+@pytest.mark.parametrize(("calls", "code"), [(66, "E-MODEL-CUT"), (67, "E-MODEL-CALLS")])
+async def test_a_stream_of_too_many_calls_is_given_up_before_its_end(
+    stage: Stage, connect: Connect, calls: int, code: str
+) -> None:
+    bounds = AgentLimits(calls_per_turn_max=2)
+    pieces = [opening(n, "mcp_files_read", id=str(n)) for n in range(calls)]
+    with OpenAiLike(stream(*pieces, finish=None, usage=None, done=False)) as server:
+        assert await failed_with(stage, connect(server, bounds=bounds)) == code
+
+    assert stage.view.calls == []
+
+
 @pytest.mark.parametrize(
     "reply",
     [
