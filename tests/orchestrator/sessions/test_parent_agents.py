@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 import pytest
 
+from orchestrator.agents.budget import Budget
 from orchestrator.agents.events import AgentEnded
 from orchestrator.agents.model import AgentTask, CallResult, RequestGate, ToolSpec, Turn
 from orchestrator.agents.results import AgentResult
@@ -111,6 +112,22 @@ async def test_an_agents_authority_ends_with_its_run() -> None:
 
         assert (await refusal(agent.view, "files/ok")).reason is DenyReason.AGENT_CLOSED
         assert len(calls_at(stage.files)) == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_an_agent_that_waits_ends_when_its_time_is_over_and_others_wait_on() -> None:
+    async with staged() as stage, anyio.create_task_group() as group:
+        other = Work(stage.agent("other", model=recipe(WAITS)))
+        group.start_soon(other.run)
+        short = stage.session.subagent("short", model=recipe(WAITS), budget=Budget(seconds=0.05))
+
+        result = await short.run("work")
+
+        assert result.error is not None
+        assert (result.status, result.error.code) == (RunStatus.FAILED, "E-BUDGET-SECONDS")
+        assert short.cell.reason is DenyReason.AGENT_CLOSED
+        assert not other.done.is_set()
+        other.agent.cancel()
 
 
 async def test_what_an_agent_is_admitted_to_is_on_record_before_it_starts() -> None:
