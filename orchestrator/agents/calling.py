@@ -17,11 +17,13 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.errors import AuthorityError, CallFailedError, Delivery, DenyReason
 from orchestrator.core.groups import sole_cause
 from orchestrator.core.ids import AgentId
+from orchestrator.core.making import maker
 from orchestrator.core.outcomes import CallOutcome
 from orchestrator.core.ports import AuditSink, Clock
 
 __all__ = ["Caller"]
 
+_new_result: Final = maker(CallResult)
 _NAME_CHARS_MAX = 256
 PROGRESS_SECONDS: Final = 0.2
 """Between two events about how far one call has come: as fast as anybody reads."""
@@ -121,7 +123,7 @@ class Caller:
                 "bytes_sent": error.bytes_sent,
             },
         )
-        result = CallResult(call=call, error=error)
+        result = _new_result(call=call, error=error)
         self._count(result)
         return result
 
@@ -136,11 +138,11 @@ class Caller:
         started = self._clock.now()
         result: CallResult | None = None
         try:
-            result = CallResult(call=call, content=await self._view.call(wished))
+            result = _new_result(call=call, content=await self._view.call(wished))
         except (AuthorityError, CallFailedError) as error:
-            result = CallResult(call=call, error=error)
+            result = _new_result(call=call, error=error)
         finally:
-            ended = result or CallResult(call=call, error=_interrupted(call))
+            ended = result or _new_result(call=call, error=_interrupted(call))
             self._count(ended, started, number)
         return (ended,)
 

@@ -53,6 +53,7 @@ from orchestrator.agents.structured import AnswerShape, UnfitAnswerError, any_an
 from orchestrator.agents.view import View
 from orchestrator.core.errors import AuthorityError, DenyReason, RemitError
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.making import maker
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.core.ports import AuditSink, Clock, Span, Telemetry
 from orchestrator.telemetry import names
@@ -119,7 +120,7 @@ def run_agent(
     if meter is None:
         meter = Meter(filled, started=clock.now())
     meter.begin(started=clock.now(), price=price)
-    run = _Run(
+    run = _new_run(
         model=model,
         view=view,
         task=task,
@@ -171,6 +172,8 @@ class _End:
     error: RemitError | None = None
 
 
+_new_end: Final = maker(_End)
+_new_result: Final = maker(AgentResult)
 _INTERRUPTED: Final = _End(status=RunStatus.CANCELLED)
 """What stands until an agent ends by itself."""
 
@@ -280,7 +283,7 @@ class _Run:
         )
 
     def _result(self, end: _End) -> AgentResult:
-        return AgentResult(
+        return _new_result(
             agent=self.view.agent,
             status=end.status,
             answer=end.answer,
@@ -439,7 +442,7 @@ class _Run:
             self.corrections.put(Message(text=told))
             return None
         if self.no_calls is None:
-            return _End(status=RunStatus.OK, answer=answer)
+            return _new_end(status=RunStatus.OK, answer=answer)
         return _End(status=RunStatus.FAILED, answer=answer, error=self.no_calls.error())
 
     def _count_malformed(self, turn: Turn, errors: Sequence[RemitError]) -> None:
@@ -470,6 +473,9 @@ class _Run:
         return plain_answer(
             answer, bytes_max=self.bounds.answer_bytes_max, depth_max=self.bounds.answer_depth_max
         )
+
+
+_new_run: Final = maker(_Run)
 
 
 def _seconds(meter: Meter) -> float:

@@ -31,6 +31,7 @@ from orchestrator.agents.model import (
 )
 from orchestrator.core.display import safe_line
 from orchestrator.core.errors import ConfigError, RemitError, Where
+from orchestrator.core.making import maker
 from orchestrator.core.nearest import did_you_mean
 
 __all__ = ["RecipeModel", "RecipeSource", "load_recipe", "recipe"]
@@ -40,6 +41,7 @@ _EXCEPTION_CHARS_MAX: Final = 200
 """An exception's own text may hold a server's."""
 
 Steps = Generator[object, object, object]
+_new_turn: Final = maker(Turn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +197,7 @@ class _RecipeRun:
                 wish = self._step(reply, failure)
             except StopIteration as stop:
                 self._over = True
-                return Turn(notes=tuple(notes), answer=stop.value, done=True)
+                return _new_turn(notes=tuple(notes), answer=stop.value, done=True)
             reply, failure = None, None
             if isinstance(wish, Note):
                 notes.append(self._note(wish, len(notes)))
@@ -203,7 +205,7 @@ class _RecipeRun:
             calls = self._calls(wish)
             self._alone = isinstance(wish, Call)
             if calls:
-                return Turn(calls=calls, notes=tuple(notes))
+                return _new_turn(calls=calls, notes=tuple(notes))
             reply = list[CallResult]()
 
     def _step(self, reply: object, failure: RemitError | None) -> object:

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from orchestrator.core.errors import AuthorityError, DenyReason
+from orchestrator.core.making import maker
 
 __all__ = ["Cell", "CellKind", "Flight", "Flip", "Ledger", "Turn"]
 
@@ -170,6 +171,9 @@ class Flip:
         }
 
 
+_new_flip: Final = maker(Flip)
+
+
 class Ledger:
     """Every cell of one session, and every flight that depends on them.
 
@@ -304,7 +308,7 @@ class Ledger:
                 self.arrive(flight)
                 stopped.append(flight)
                 flight.interrupt(why)
-        return Flip(
+        return _new_flip(
             kind=cell.kind,
             name=cell.name,
             incarnation=cell.incarnation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar, cast, overload
+from typing import Any, ClassVar, Final, TypeVar, cast, overload
 
 import anyio
 import anyio.lowlevel
@@ -27,6 +27,7 @@ from orchestrator.catalog.toolbox import Toolbox
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.making import maker
 from orchestrator.core.outcomes import RunStatus
 from orchestrator.sessions.asks import AskDesk
 from orchestrator.sessions.deadlines import Deadlines
@@ -45,6 +46,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_new_task: Final = maker(AgentTask)
 
 
 class AgentFlight:
@@ -219,7 +222,7 @@ class Subagent:
         return run_agent(
             self.model,
             view if self.through is None else self.through(view),
-            AgentTask(
+            _new_task(
                 agent=self.id,
                 prompt=f"{self.preamble}\n\n{prompt}" if self.preamble else prompt,
                 inputs=inputs,

@@ -26,6 +26,7 @@ from orchestrator.broker import AgentView
 from orchestrator.core.errors import AuthorityError, ConfigError, DenyReason
 from orchestrator.core.ids import AgentId
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.making import maker
 from orchestrator.core.nearest import did_you_mean
 from orchestrator.sessions.agents import (
     AgentHome,
@@ -51,6 +52,7 @@ OutfitOf = Callable[[AgentId, str, Grant, tuple[Ancestor, ...]], Outfit]
 """Returns what an agent of this path and role may reach, under this grant, below these agents."""
 
 _NO_GRANT: Final = Grant()
+_new_one_off: Final = maker(OneOffSubagent)
 
 SubagentT = TypeVar("SubagentT", bound=Subagent)
 
@@ -162,7 +164,7 @@ class Household:
             ConfigError: a bad name, a name in use, or a cap.
             AuthorityError: the session or the parent has ended, or has nothing left to spend.
         """
-        return self._take_in(self._made(wish, OneOffSubagent))
+        return self._take_in(self._made(wish, _new_one_off))
 
     def persistent(self, wish: AgentWish) -> PersistentSubagent:
         """Make an agent that stays. Raises as `one_off`, and ConfigError where its name has a record."""

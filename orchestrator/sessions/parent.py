@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Final
 
 import anyio
 
@@ -29,6 +30,7 @@ from orchestrator.core.errors import DenyReason
 from orchestrator.core.groups import ungrouped
 from orchestrator.core.ids import AgentId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
+from orchestrator.core.making import maker
 from orchestrator.sessions.agents import OneOffSubagent, Subagent
 from orchestrator.sessions.asks import AskDesk, AskStream
 from orchestrator.sessions.defined import NO_DEFINITIONS, Definitions
@@ -59,6 +61,8 @@ from orchestrator.sessions.tables import Tables
 from policies import Label, PolicySet
 
 __all__ = ["PARENT", "ParentSession", "Reload"]
+
+_new_wish: Final = maker(AgentWish)
 
 
 class ParentSession:
@@ -253,7 +257,7 @@ class ParentSession:
             AuthorityError: the session or the parent has ended, or has nothing left to spend.
         """
         return self._household.one_off(
-            AgentWish(
+            _new_wish(
                 name=name,
                 model=model_of(model),
                 role=role,

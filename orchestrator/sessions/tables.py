@@ -63,11 +63,13 @@ class Tables:
     def of(self, agent: AgentId, role: str, grant: Grant, above: tuple[Ancestor, ...]) -> Outfit:
         """Return the table of an agent, below those `above`; the parent's own is below nobody."""
         policy = self._policies.present
-        names_agents, bounds_children = self._said_by(policy)
         # most agents are made by the program: who is of one role and grant is one to the policy
-        short = None if above or names_agents else (role or agent, agent == PARENT, grant)
-        if short is not None and (found := self._short.get(short)) is not None:
-            return found
+        short = None if above else (role or agent, agent == PARENT, grant)
+        if short is not None:
+            found = self._short.get(short)
+            if found is not None and found.table.policy is policy:
+                return found
+        names_agents, bounds_children = self._said_by(policy)
         children = 0
         if above and bounds_children:
             children = self._children(AgentId(agent.rpartition("/")[0]))
@@ -93,7 +95,7 @@ class Tables:
             if len(self._tables) >= TABLES_MAX:
                 self.clear()
             found = self._tables[key] = Outfit(table)
-        if short is not None:
+        if short is not None and not names_agents:
             self._short[short] = found
         return found
 
