@@ -1,3 +1,3 @@
-"""The one place that touches the event loop's own read, write and timer primitives."""
+"""The network: the event loop's own primitives, which nobody else touches, and HTTP under a guard."""
 
 from __future__ import annotations
