@@ -193,7 +193,8 @@ class ServerConnection:
                 self.protocol_version = client.protocol_version
                 if self.ports.telemetry is not NO_TELEMETRY:
                     client.session.traceparent = self.ports.telemetry.traceparent
-                self.take_listing(await self._list(client))
+                tools = await self._list_tools(client)
+                self.take_listing(replace(tools, data=await list_data(self.name, client)))
                 opening.close()
                 await self._attached(client, observer, cancel)
 
@@ -302,7 +303,11 @@ class ServerConnection:
         """List again, and note of which of the connection's sessions the listing is."""
         async with self._refreshing:  # an older listing never comes after a newer one
             count = client.session.renewal.count
-            self.take_listing(await self._list(client))
+            tools = await self._list_tools(client)
+            if self.listing is not None:
+                # what has changed is dead as soon as it is known: the other lists may be held back
+                self.take_listing(replace(tools, data=self.listing.data))
+            self.take_listing(replace(tools, data=await list_data(self.name, client)))
             self._listed_for = count
             self.on_change(self)
 
@@ -319,15 +324,15 @@ class ServerConnection:
         """
         return self._listed_for == client.session.renewal.count
 
-    async def _list(self, client: Client) -> ServerListing:
+    async def _list_tools(self, client: Client) -> ServerListing:
+        """Return what is listed of tools, and nothing of the rest."""
         tools = await client.list_tools()
         limits = ClientLimits()
-        listing = list_server(
+        return list_server(
             self.name,
             [decode(tool.definition, limits) for tool in tools.tools],
             instructions=client.instructions,
         )
-        return replace(listing, data=await list_data(self.name, client))
 
     def take_listing(self, listing: ServerListing) -> None:
         """Kill what changed or is gone, and give what is new a cell of its own. Adds no right.

@@ -251,6 +251,26 @@ async def test_nothing_is_read_after_authority_was_taken_back(way: Way):
     )
 
 
+@pytest.mark.requirement("I8")
+@pytest.mark.parametrize("held", ["resources/list", "prompts/list"])
+async def test_a_tool_that_has_changed_is_dead_while_the_server_holds_its_other_lists_back(
+    held: str,
+):
+    server = library()
+    async with staged(servers=[server]) as stage:
+        view = stage.agent().view
+        server.hold(held)
+        server.remove_tool("ok")
+        server.add_tool("ok", lambda _: "ok", description="another")
+        server.notify("notifications/tools/list_changed")
+        await server.until(lambda: server.held)
+
+        error = await refusal(view, "files/ok")
+
+        assert sent(stage, "tools/call") == []
+    assert error.reason is DenyReason.DEFINITION_CHANGED
+
+
 async def test_a_resource_that_is_listed_otherwise_is_dead():
     server = library()
     async with staged(READS, servers=[server]) as stage:
