@@ -235,14 +235,10 @@ class AuditLog:
             taken = os.write(self._descriptor, data)
             while taken < len(data):
                 taken += os.write(self._descriptor, memoryview(data)[taken:])
-        except OSError:
+        finally:  # an interrupt is no reason either to lose what is linked already
             self._rest = data[taken:]
             self._waiting_bytes = len(self._rest)
             self._segment_bytes += taken
-            raise
-        self._segment_bytes += taken
-        self._rest = b""
-        self._waiting_bytes = 0
 
 
 def _create(path: Path) -> int:

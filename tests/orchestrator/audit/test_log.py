@@ -9,13 +9,14 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from orchestrator.audit.log import AuditLog, head_path
 from orchestrator.audit.read import read_records, verify_file
+from orchestrator.audit.record import decode
 from orchestrator.core.ids import RunId
 from orchestrator.core.ports import AuditSink, Clock
 
@@ -157,6 +158,41 @@ def test_a_device_that_is_full_fails_the_flush(tmp_path: Path, clock: Clock) -> 
             log.flush()
     with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
         log.close()
+
+
+def test_an_interrupt_while_the_kernel_takes_nothing_loses_no_record(
+    tmp_path: Path, clock: Clock
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    filled = 0
+    with suppress(BlockingIOError):
+        while True:
+            filled += os.write(writing, bytes(1))
+    os.set_blocking(writing, True)
+    log = AuditLog(writing, tmp_path / "audit.jsonl", RunId("r1"), clock)
+    log.append("decision", {"call": "c1"})
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(KeyboardInterrupt):
+            log.flush()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    while filled:
+        filled -= len(os.read(reading, filled))
+    log.append("decision", {"call": "c2"})
+    log.flush()
+
+    lines = os.read(reading, 10_000).splitlines()
+    os.close(reading)
+    os.close(writing)
+    assert [decode(line).fields["call"] for line in lines] == ["c1", "c2"]
+    assert decode(lines[1]).prev == decode(lines[0]).hash
 
 
 def test_past_the_bound_records_are_dropped_aloud(path: Path, clock: Clock) -> None:
