@@ -136,8 +136,5 @@ def _proxy_of(url: httpx2.URL, proxies: Mapping[str, str]) -> str:
 
 def _raise(error: HttpError, request: httpx2.Request) -> NoReturn:
     """Raise the library's word for one of our errors."""
-    name = error_name(error)
-    if name is None:
-        raise error
-    kind: Callable[..., httpx2.TransportError] = getattr(httpx2, name)
+    kind: Callable[..., httpx2.TransportError] = getattr(httpx2, error_name(error))
     raise kind(str(error), request=request) from error

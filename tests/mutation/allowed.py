@@ -13,9 +13,6 @@ ALLOWED: Final[dict[str, str]] = {
     "orchestrator/broker/bounding.py: removed: chars * 4 <= bytes_max": (
         "a short cut: what is short enough in characters is so in bytes"
     ),
-    "orchestrator/broker/duties.py: removed: not decision.duties": (
-        "a short cut: without duties nothing is counted, bounded or hidden"
-    ),
     "orchestrator/broker/road.py: removed: permit.sent()": (
         "the permit of a built-in tool is in nobody's hands once it has been asked"
     ),

@@ -149,8 +149,5 @@ async def _closing(stream: AsyncIterator[bytes]) -> AsyncGenerator[AsyncIterator
 
 def _raise(error: HttpError, request: httpx.Request | None) -> NoReturn:
     """Raise httpx's word for one of our errors."""
-    name = error_name(error)
-    if name is None:
-        raise error
-    kind: Callable[..., httpx.TransportError] = getattr(httpx, name)
+    kind: Callable[..., httpx.TransportError] = getattr(httpx, error_name(error))
     raise kind(str(error), request=request) from error

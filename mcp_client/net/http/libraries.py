@@ -32,8 +32,11 @@ def asked_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in headers if name.lower() not in _ADDED]
 
 
-def error_name(error: HttpError) -> str | None:
-    """Return the name of the class with which the libraries say what went wrong; None for no word."""
+def error_name(error: HttpError) -> str:
+    """Return the name of the class with which the libraries say what went wrong.
+
+    Where they have no word for it that is the one from which all of these descend.
+    """
     match error:
         case ConnectTimeoutError():
             return "ConnectTimeout"
@@ -54,4 +57,4 @@ def error_name(error: HttpError) -> str | None:
         case RequestRefusedError():
             return "LocalProtocolError"
         case _:
-            return None
+            return "TransportError"

@@ -43,8 +43,8 @@ def test_a_certificate_that_is_not_trusted_is_no_connection() -> None:
     assert error_name(CertificateError("not trusted", step=ConnectStep.TLS)) == "ConnectError"
 
 
-def test_what_the_libraries_have_no_word_for_has_no_name() -> None:
-    assert error_name(HttpError("something else", stage="wait")) is None
+def test_what_the_libraries_have_no_word_for_is_what_all_of_theirs_descend_from() -> None:
+    assert error_name(HttpError("something else", stage="wait")) == "TransportError"
 
 
 def test_only_what_a_library_adds_by_itself_is_left_out() -> None:
