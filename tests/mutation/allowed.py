@@ -54,6 +54,13 @@ ALLOWED: Final[dict[str, str]] = {
     "mcp_client/transports/stdio/supervisor_main.py: inverted: alive and alive <= known": (
         "a matter of pace: what was born meanwhile is looked at in five milliseconds, not at once"
     ),
+    "mcp_client/transports/streamable_http/request.py: removed: not self._kept": (
+        "a short cut: what comes in one piece is not copied"
+    ),
+    "mcp_client/transports/streamable_http/transport.py: removed: self._over in _lose": (
+        "whoever calls it has looked, and nothing ends the connection between the two, unless a task"
+        " begins in the step that makes it: asyncio can be told so from Python 3.12 on"
+    ),
     "orchestrator/authority/_mint.py: removed: self.clear == turn": (
         "a short cut: where nothing was taken back since the last look, a look finds nothing"
     ),

@@ -324,8 +324,9 @@ async def wired(
     headers: Mapping[str, str] | None = None,
     observer: ClientObserver = SILENT,
     wrap: Callable[[Reactor], Reactor] = lambda reactor: reactor,
+    opened: bool = True,
 ) -> AsyncGenerator[Wire]:
-    """A Streamable HTTP transport, open, to a server that follows a script."""
+    """A Streamable HTTP transport, open unless told otherwise, to a server that follows a script."""
     async with serve_http(script) as server, open_reactor() as inner:
         reactor = wrap(inner)
         transport = StreamableHttpTransport(
@@ -338,7 +339,9 @@ async def wired(
                 http_limits=http_limits,
             )
         )
-        async with _open(WireTo(server, transport, reactor)) as wire:
+        async with _closing(WireTo(server, transport, reactor)) as wire:
+            if opened:
+                await transport.open(wire.sink)
             yield wire
 
 
@@ -363,13 +366,13 @@ async def sse_wired(
                 limits=limits or ClientLimits(),
             )
         )
-        async with _open(WireTo(server, transport, reactor)) as wire:
+        async with _closing(WireTo(server, transport, reactor)) as wire:
+            await transport.open(wire.sink)
             yield wire
 
 
 @asynccontextmanager
-async def _open(wire: WireTo[HttpTransport]) -> AsyncGenerator[WireTo[HttpTransport]]:
-    await wire.transport.open(wire.sink)
+async def _closing(wire: WireTo[HttpTransport]) -> AsyncGenerator[WireTo[HttpTransport]]:
     try:
         yield wire
     finally:

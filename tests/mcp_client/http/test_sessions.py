@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import anyio
 import pytest
 
+from mcp_client.protocol.errors import LocalProtocolError
 from mcp_client.testing.http_server import HttpCall, HttpReply
 from tests.mcp_client.http.harness import (
     Script,
@@ -160,3 +161,94 @@ async def test_a_session_that_began_with_a_handshake_names_no_tool_and_no_argume
     (call,) = [each for each in wire.server.of("POST") if each.message.get("id") == 2]
     assert not {"mcp-name", "mcp-param-iban"} & call.headers.keys()
     assert call.headers["mcp-method"] == "tools/call"
+
+
+async def test_a_transport_is_opened_once_and_its_end_is_told_once_and_deletes_one_session() -> (
+    None
+):
+    async with wired(Script()) as wire:
+        with pytest.raises(LocalProtocolError):
+            await wire.transport.open(wire.sink)
+        await wire.initialize()
+        await wire.transport.close()
+        await wire.transport.close()
+        with pytest.raises(LocalProtocolError):
+            await wire.transport.open(wire.sink)
+
+    assert (len(wire.sink.lost), len(wire.server.of("DELETE"))) == (1, 1)
+
+
+async def test_a_session_that_is_lost_before_its_handshake_is_over_asks_for_no_stream() -> None:
+    script = Script()
+    go = anyio.Event()
+
+    @script.on("notifications/initialized")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await go.wait()
+        await reply.send(202)
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.send(404)
+
+    async with wired(script) as wire:
+        wire.send(1, "initialize")
+        await wire.answer_to(1)
+        wire.transport.negotiated("2025-11-25")
+        notice = wire.send(None, "notifications/initialized")
+        await wire.send(2, "tools/call").error()
+        go.set()
+        with anyio.fail_after(30):
+            await notice.ended.wait()
+            await anyio.wait_all_tasks_blocked()  # what is asked for is asked for by then
+
+    assert wire.server.of("GET") == []
+
+
+async def test_two_closes_at_once_delete_one_session() -> None:
+    async with wired(Script()) as wire:
+        await wire.initialize()
+        async with anyio.create_task_group() as closing:
+            closing.start_soon(wire.transport.close)
+            closing.start_soon(wire.transport.close)
+
+    assert len(wire.server.of("DELETE")) == 1
+
+
+async def test_nothing_is_sent_before_it_is_open_or_after_its_end() -> None:
+    async with wired(Script(), opened=False) as wire:
+        with pytest.raises(LocalProtocolError, match="not open"):
+            wire.send(1, "initialize")
+        await wire.transport.open(wire.sink)
+        await wire.transport.close()
+        with pytest.raises(LocalProtocolError, match="not open"):
+            wire.send(2, "initialize")
+
+    assert wire.server.calls == []
+
+
+async def test_what_follows_a_message_that_ends_the_connection_is_not_handed_over() -> None:
+    class NoiseError(Exception):
+        pass
+
+    def refuse(frame: bytes) -> None:
+        if b"noise" in frame:
+            raise NoiseError
+
+    script = Script()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.start_events()
+        event = b'data: {"jsonrpc":"2.0","method":"notifications/noise"}\n\n'
+        await reply.chunk(2 * event)
+        await reply.until_gone()
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.sink.on_frame = refuse
+        wire.send(2, "tools/call")
+        await wire.sink.until(lambda: wire.sink.lost)
+
+    assert [type(error) for error in wire.sink.lost] == [NoiseError]
+    assert len([frame for frame, _ in wire.sink.frames if b"noise" in frame]) == 1

@@ -430,3 +430,24 @@ async def test_since_2026_a_broken_stream_is_not_resumed() -> None:
 
     assert isinstance(error, RemoteProtocolError)
     assert (len(calls), wire.server.of("GET"), error.delivery) == (1, [], Delivery.MAYBE_SENT)
+
+
+async def test_the_stream_of_an_answered_request_ends_soon_whatever_else_comes_in_it() -> None:
+    script = Script()
+    gone = anyio.Event()
+
+    @script.on("tools/call")
+    async def _(call: HttpCall, reply: HttpReply) -> None:
+        await reply.start_events()
+        await reply.event(result(call))
+        try:
+            while True:
+                await reply.chunk(b": still here\n\n")
+        finally:  # what cannot be sent any more ends this
+            gone.set()
+
+    async with wired(script) as wire:
+        await wire.initialize()
+        wire.send(2, "tools/call")
+        with anyio.fail_after(30):
+            await gone.wait()
