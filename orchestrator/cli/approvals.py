@@ -77,7 +77,8 @@ def show(ask: int, run: str, as_json: bool) -> None:
         rule = str(told.get("always") or "")
         if rule:
             print_text(
-                f"--always {_name_of(rule)} would keep\n{_indented(whole_text(rule).rstrip())}"
+                f"--always {_name_of(rule)} would keep in {safe_line(str(told['always_place']))}\n"
+                f"{_indented(whole_text(rule).rstrip())}"
             )
     else:
         for name in ("mode", "host", "address", "fields"):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from orchestrator.core.capability import CapabilityKind
-from orchestrator.core.display import safe_line
+from orchestrator.core.display import safe_line, whole_text
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ports import ApprovalRequest
 from orchestrator.sessions.reading import TooLargeError, read_regular
@@ -36,16 +36,31 @@ from policies import (
 )
 from policies.parsing import quoted
 
-__all__ = ["ALWAYS_MAX", "NEVER_ALWAYS", "Always", "AlwaysFile", "StandingYes", "cannot_keep"]
+__all__ = [
+    "ALWAYS_MAX",
+    "NEVER_ALWAYS",
+    "PERMIT_CHARS_MAX",
+    "Always",
+    "AlwaysFile",
+    "StandingYes",
+    "cannot_keep",
+]
 
 ALWAYS_MAX: Final = 256
 """Permits in the file: more than anybody looks through again."""
+PERMIT_CHARS_MAX: Final = 16_384
+"""One permit as it is shown, hidden characters written out: longer ones nobody looks through."""
 _LIMITS: Final = PolicyLimits()
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class StandingYes(Protocol):
     """Who answers for a person that has said "always"."""
+
+    @property
+    def place(self) -> str:
+        """Where permits are kept, to be shown beside one; empty if none are."""
+        ...
 
     def permits(self, request: ApprovalRequest) -> bool:
         """Return True if a person has let exactly this through for good."""
@@ -62,6 +77,8 @@ class StandingYes(Protocol):
 
 class _NeverAlways:
     """Nothing is let through always, and nothing is kept."""
+
+    place = ""
 
     def permits(self, request: ApprovalRequest) -> bool:
         return False
@@ -98,6 +115,11 @@ class AlwaysFile:
         self._prefix = f"always-{_short(self._project)}-"
         self._known: tuple[bytes, PolicySet] | None = None
 
+    @property
+    def place(self) -> str:
+        """The file."""
+        return str(self.path)
+
     def permits(self, request: ApprovalRequest) -> bool:
         """Return True if the file has a permit for exactly this call, as its tool is defined now."""
         try:
@@ -110,7 +132,10 @@ class AlwaysFile:
         return _is_for(self._known[1], request)
 
     def rule_for(self, request: ApprovalRequest) -> str:
-        """Return the permit for this call, with all its arguments; empty if none can say so much."""
+        """Return the permit for this call, with all its arguments; empty if none can say so much.
+
+        Empty as well if it would be too long to be looked through.
+        """
         if request.ref.kind is not CapabilityKind.TOOL or not request.ref.digest:
             return ""
         try:
@@ -122,7 +147,8 @@ class AlwaysFile:
             return ""
         # a name with a star in it would be a pattern
         exact = "*" not in request.ref.name and target.names.alternatives == (request.ref.name,)
-        return text if exact and _is_for(found, request) else ""
+        shown = len(whole_text(text)) <= PERMIT_CHARS_MAX
+        return text if exact and shown and _is_for(found, request) else ""
 
     def keep(self, request: ApprovalRequest) -> None:
         """Add the permit for this call. Raises ConfigError if there is none, or the file is no use."""

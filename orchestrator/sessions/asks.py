@@ -126,6 +126,11 @@ class Ask:
         """The permit that `allow_always` keeps, to be shown before; empty if there can be none."""
         return "" if self.request is None else self._always.rule_for(self.request)
 
+    @property
+    def always_place(self) -> str:
+        """Where `allow_always` keeps it: a file of the person's own; empty if nowhere."""
+        return self._always.place
+
     async def allow_once(self) -> None:
         """Let exactly this be done: a call, a step behind its gate, or sampling.
 

@@ -66,6 +66,64 @@ def test_an_ask_is_allowed_on_the_page_and_the_page_follows_the_run_to_its_end(
     assert seen.said == []
 
 
+def test_an_always_shows_the_permit_and_keeps_it_once_that_is_confirmed(
+    world: World, browse: Browse
+):
+    kept = world.home / "config" / "policies" / "always.policy"
+    kept.unlink(missing_ok=True)
+    with (
+        working(world) as run,
+        serving(world, "--allow-approve") as (url, _),
+        browse(url) as seen,
+    ):
+        seen.page.click("text=Allow always")
+        seen.page.wait_for_selector(".permit pre")
+        shown = seen.page.inner_text(".permit")
+        seen.pictures("permit")
+        seen.page.click(".permit button:text-is('Back')")
+        went = seen.page.locator(".permit").count()
+        seen.page.click("text=Allow always")
+        # what goes on meanwhile leaves it where it is
+        seen.page.evaluate("refresh()")
+        before = kept.exists()
+        owned = seen.owned()
+        seen.page.click("text=Keep this permit")
+        seen.page.wait_for_selector("text=Not at work")
+        code = run.wait(20)
+
+    assert str(kept) in shown
+    assert 'permit "always-' in shown
+    assert "<script>" in shown  # as letters
+    assert "\\u202e" in shown
+    assert (went, before) == (0, False)
+    assert not owned
+    assert code == 0
+    assert kept.read_text("utf-8").count('permit "always-') == 1
+    assert seen.said == []
+    kept.unlink()
+
+
+def test_an_always_of_an_ask_that_was_answered_elsewhere_is_refused_kindly(
+    world: World, browse: Browse
+):
+    with (
+        working(world) as run,
+        serving(world, "--allow-approve") as (url, _),
+        browse(url) as seen,
+    ):
+        seen.page.click("text=Allow always")
+        seen.page.wait_for_selector(".permit pre")
+        seen.page.evaluate("refresh = async () => {}")  # the page has not heard of it yet
+        world.remit("approvals", "deny", "1")
+        seen.page.click("text=Keep this permit")
+        seen.page.wait_for_selector("#notice:visible")
+        notice = seen.page.inner_text("#notice")
+        run.wait(20)
+
+    assert "E-" in notice
+    assert not (world.home / "config" / "policies" / "always.policy").exists()
+
+
 def test_an_agent_is_stopped_on_the_page_once_that_is_confirmed(world: World, browse: Browse):
     with (
         working(world) as run,
@@ -164,6 +222,8 @@ def test_a_narrow_window_is_read_without_moving_sideways(world: World, browse: B
     ):
         seen.page.wait_for_selector(".ask pre")
         seen.page.wait_for_selector("#audit tbody tr")
+        seen.page.click("text=Allow always")
+        seen.page.wait_for_selector(".permit pre")
 
         assert seen.too_wide() == []
 

@@ -153,7 +153,7 @@ class ControlDesk:
         if found.request is not None:
             shown["arguments"] = dict(found.request.arguments)
             shown["definition"] = found.request.ref.digest
-            shown["always"] = found.always_rule
+            shown |= {"always": found.always_rule, "always_place": found.always_place}
         elif found.elicitation is not None:
             wanted = found.elicitation
             shown |= {"question": wanted.message, "mode": wanted.mode.value}

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from orchestrator.core.display import whole_text
 from orchestrator.core.documents import read_bounded
 from orchestrator.core.errors import ConfigError, ExitCode, RemitError
 from orchestrator.sessions.control.calling import connected
@@ -32,7 +33,13 @@ _FILES: Final = {
     "/": ("index.html", "text/html"),
     "/app.js": ("app.js", "text/javascript"),
 }
-_ANSWERS: Final = {"once": "allow", "session": "allow", "deny": "deny", "answer": "answer"}
+_ANSWERS: Final = {
+    "once": "allow",
+    "session": "allow",
+    "always": "allow",
+    "deny": "deny",
+    "answer": "answer",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +98,8 @@ class _Pages:
                 return await handler(request)
             except RemitError as error:
                 status = 409 if error.exit_code is not ExitCode.DENIED else 403
-                told = {"code": error.code, "message": error.message, "fix": error.fix}
-                return JSONResponse(told, status)
+                words = {"message": error.message, "why": error.why, "fix": error.fix}
+                return JSONResponse({"code": error.code, **words}, status)
 
         return answer
 
@@ -134,9 +141,15 @@ class _Pages:
         return JSONResponse(await self._do(request, "explain", await _body(request)))
 
     async def ask(self, request: Request) -> Response:
-        """All of one ask, for who may answer it."""
+        """All of one ask, for who may answer it; `shown` has it with hidden characters written out."""
         self._refuse_unless_allowed()
-        return JSONResponse(await self._do(request, "ask", {"ask": request.path_params["ask"]}))
+        told = await self._do(request, "ask", {"ask": request.path_params["ask"]})
+        content = str(told.get("question", ""))
+        if "arguments" in told:
+            content = json.dumps(told["arguments"], indent=2, ensure_ascii=False)
+        permit = str(told.get("always", ""))
+        shown = {"content": whole_text(content), "always": whole_text(permit).rstrip()}
+        return JSONResponse({**told, "shown": shown})
 
     async def answer(self, request: Request) -> Response:
         """Answer an ask."""
@@ -145,10 +158,15 @@ class _Pages:
         how = body.get("how")
         operation = _ANSWERS.get(how) if isinstance(how, str) else None
         if operation is None:
-            raise ConfigError("how is once, session, deny or answer", code="E-CONTROL-REQUEST")
+            raise ConfigError(
+                "how is once, session, always, deny or answer", code="E-CONTROL-REQUEST"
+            )
         arguments: dict[str, object] = {"ask": request.path_params["ask"]}
         if operation == "allow":
             arguments["span"] = how
+        if how == "always":
+            # what was confirmed; the session holds it against what it would keep now
+            arguments["rule"] = body.get("rule")
         if operation == "answer":
             arguments["text"] = body.get("text")
         return JSONResponse(await self._do(request, operation, arguments))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Protocol, cast
 
@@ -12,21 +12,34 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.css.query import NoMatches
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import DataTable, Footer, OptionList, RichLog, Static
 from textual.widgets.option_list import Option
 
 from orchestrator.core.display import whole_text
 from orchestrator.core.errors import RemitError
-from orchestrator.surfaces.top.lines import HEADS, agent_cells, ask_line, event_line, inspected
+from orchestrator.sessions.ports import SystemClock
+from orchestrator.surfaces.top.lines import (
+    HEADS,
+    agent_cells,
+    ask_line,
+    event_line,
+    inspected,
+    keep_words,
+    whole_ask,
+)
+from orchestrator.surfaces.top.questions import Keep, OfAnAsk, Sure, WholeAsk
 
 __all__ = ["Session", "TopApp"]
 
 EVENTS_KEPT_MAX: Final = 1_000
 """Events that the screen can go back to."""
 _RENEW_SECONDS: Final = 2.0
+SETTLE_SECONDS: Final = 0.5
+"""How long nothing is taken for an answer to an ask that was just marked: hands are slow."""
 _TAKEN_DOWN: Final = (NoMatches, IndexError)
 """What a late answer meets once the screen is being taken down."""
+_CLOCK: Final = SystemClock()
 _COLORS: Final = {"ok": "green", "running": "cyan", "working": "cyan", "asking": "yellow"}
 
 
@@ -47,24 +60,6 @@ class Session(Protocol):
         ...
 
 
-class Sure(ModalScreen[bool]):
-    """Asks once more before an agent is stopped, and shows who falls with it."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "yes"),
-        Binding("n,escape", "dismiss(False)", "no"),
-    ]
-    DEFAULT_CSS = "Sure{align:center middle} Sure>Static{width:auto;max-width:70;padding:1 2;border:solid $warning}"
-
-    def __init__(self, words: str) -> None:
-        super().__init__()
-        self._words = words
-
-    def compose(self) -> ComposeResult:
-        """Show the words."""
-        yield Static(Text(f"{self._words}\n\ny: yes   n: no"))
-
-
 class TopApp(App[None]):
     """Tree, events, inspector and inbox of one session; keys alone are enough."""
 
@@ -79,20 +74,24 @@ class TopApp(App[None]):
     #inbox{height:1fr;min-height:3;max-height:8;border-top:solid $warning}
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("1", "pane('agents')", "agents"),
-        Binding("2", "pane('events')", "events"),
-        Binding("3", "pane('inbox')", "asks"),
+        Binding("1", "pane('agents')", "panes", key_display="1-3"),
+        Binding("2", "pane('events')", "events", show=False),
+        Binding("3", "pane('inbox')", "asks", show=False),
         Binding("a", "answer('once')", "allow"),
-        Binding("A", "answer('session')", "for agent"),
+        Binding("A", "answer('session')", "session"),
+        Binding("P", "answer('always')", "always"),
         Binding("d", "answer('deny')", "deny"),
-        Binding("question_mark", "why", "why"),
+        Binding("question_mark", "why", "all of it"),
         Binding("K", "kill", "stop"),
         Binding("q", "quit", "quit"),
     ]
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, now: Callable[[], float] = _CLOCK.now) -> None:
         super().__init__()
         self._session = session
+        self._now = now
+        self._mark: int | None = None
+        self._marked_at = 0.0
         self._kept: deque[Mapping[str, Any]] = deque(maxlen=EVENTS_KEPT_MAX)
         self._rows: list[Mapping[str, Any]] = []
         self._asks: list[Mapping[str, Any]] = []
@@ -163,27 +162,69 @@ class TopApp(App[None]):
         self._base.query_one(f"#{name}").focus()
 
     async def action_answer(self, how: str) -> None:
-        """Answer the ask that is marked, or the oldest."""
+        """Answer the ask that is marked, unless it was marked only now."""
         ask = self._marked()
         if ask is None:
             self.notify("nothing is asked")
+        elif self._now() - self._marked_at < SETTLE_SECONDS:
+            self.notify(f"ask {ask['ask']} has only just come up: look, and press again")
+        else:
+            await self._answer(int(ask["ask"]), how)
+
+    async def _answer(self, number: int, how: str) -> None:
+        if how == "always":
+            await self._keep(number)
+        elif how == "deny":
+            await self._act("deny", ask=number)
+        else:
+            await self._act("allow", ask=number, span=how)
+
+    async def _keep(self, number: int) -> None:
+        """Show the permit that an ask would keep; on a yes send exactly what was shown."""
+        told = await self._whole(number)
+        if told is None:
             return
-        number = ask["ask"]
-        await self._act("deny" if how == "deny" else "allow", ask=number, span=how)
+        permit = str(told.get("always") or "")
+        if not permit:
+            self.notify(
+                "these arguments make no rule that can be shown whole: allow it once",
+                severity="warning",
+            )
+            return
+
+        async def sure(yes: bool | None) -> None:  # noqa: FBT001 - what a screen returns
+            if yes:
+                await self._act("allow", ask=number, span="always", rule=permit)
+            elif yes is None:
+                self._over_is(number)
+
+        self.push_screen(Keep(number, keep_words(told), whole_text(permit).rstrip()), sure)
 
     async def action_why(self) -> None:
-        """Show all of the ask that is marked."""
+        """Show all of the ask that is marked; it can be answered there."""
         ask = self._marked()
         if ask is None:
             self.notify("nothing is asked")
             return
-        try:
-            told = await self._session.do("ask", ask=ask["ask"])
-        except RemitError as error:
-            self.notify(error.message, severity="warning", markup=False)
+        number = int(ask["ask"])
+        told = await self._whole(number)
+        if told is None:
             return
-        lines = [f"{name}: {value}" for name, value in told.items() if value not in ("", None)]
-        self._base.query_one("#inspected", Static).update(Text(whole_text("\n".join(lines))))
+
+        async def answered(how: str | None) -> None:
+            if how:
+                await self._answer(number, how)
+            elif how is None:
+                self._over_is(number)
+
+        self.push_screen(WholeAsk(number, f"ask {number}", whole_ask(told)), answered)
+
+    async def _whole(self, number: int) -> Mapping[str, Any] | None:
+        try:
+            return await self._session.do("ask", ask=number)
+        except RemitError as error:
+            self._refused(error)
+            return None
 
     def action_kill(self) -> None:
         """Stop the agent that is marked, after one more question that shows who falls with it."""
@@ -203,9 +244,9 @@ class TopApp(App[None]):
     async def _act(self, operation: str, **arguments: object) -> None:
         try:
             told = await self._session.do(operation, **arguments)
-            self.notify(f"{told['done']}: {told['agent']}", markup=False)
+            self.notify(whole_text(f"{told['done']}: {told['agent']}"), markup=False)
         except RemitError as error:
-            self.notify(error.message, severity="warning", markup=False)
+            self._refused(error)
         await self.renew()
 
     async def _follow(self) -> None:
@@ -242,19 +283,36 @@ class TopApp(App[None]):
             if self._chosen in names:
                 table.move_cursor(row=names.index(self._chosen))
         working = sum(bool(row.get("alive")) for row in self._rows)
-        head = f"{self._session.run}  {len(names)} agents, {working} live, {len(self._asks)} asked"
+        head = f"{self._session.run}  agents {len(names)}  live {working}  asked {len(self._asks)}"
         self._base.query_one("#head", Static).update(Text(head))
 
     def _show_asks(self) -> None:
         inbox = self._base.query_one("#inbox", OptionList)
-        marked = inbox.highlighted
+        marked = inbox.highlighted_option
         inbox.clear_options()
         inbox.add_options(
             [Option(Text(ask_line(ask)), id=str(ask["ask"])) for ask in self._asks]
             or [Option(Text("nothing is asked"), disabled=True)]
         )
+        open_now = {str(ask["ask"]) for ask in self._asks}
         if self._asks:
-            inbox.highlighted = min(marked or 0, len(self._asks) - 1)
+            # the mark stays with its ask: what stands in its place is another one
+            known = marked is not None and marked.id in open_now
+            inbox.highlighted = inbox.get_option_index(str(marked.id)) if known and marked else 0
+        self._mark_is(inbox)
+        over = self.screen_stack[-1]
+        if isinstance(over, OfAnAsk) and str(over.ask) not in open_now:
+            over.dismiss(None)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Take note of which ask is marked, and since when."""
+        self._mark_is(event.option_list)
+
+    def _mark_is(self, inbox: OptionList) -> None:
+        marked = inbox.highlighted_option
+        number = None if marked is None or marked.id is None else int(marked.id)
+        if number != self._mark:
+            self._mark, self._marked_at = number, self._now()
 
     def _show_events(self) -> None:
         log = self._base.query_one("#events", RichLog)
@@ -269,14 +327,18 @@ class TopApp(App[None]):
             self._base.query_one("#inspected", Static).update(Text(inspected(told)))
 
     def _marked(self) -> Mapping[str, Any] | None:
-        marked = self._base.query_one("#inbox", OptionList).highlighted
-        if not self._asks:
-            return None
-        return self._asks[min(marked or 0, len(self._asks) - 1)]
+        return next((ask for ask in self._asks if ask["ask"] == self._mark), None)
+
+    def _over_is(self, number: int) -> None:
+        self.notify(f"ask {number} is over: answered elsewhere, or not needed any more")
+
+    def _refused(self, error: RemitError) -> None:
+        words = "\n".join(filter(None, (error.message, error.why)))
+        self.notify(whole_text(words), severity="warning", markup=False)
 
     def _ended(self, error: RemitError | None) -> None:
         if error is not None and error.code not in {"E-CONTROL-GONE", "E-AGENT-UNKNOWN"}:
-            self.notify(error.message, severity="warning", markup=False)
+            self._refused(error)
             return
         if error is None or error.code == "E-CONTROL-GONE":
             self._over = True

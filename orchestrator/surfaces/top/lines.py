@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from orchestrator.core.display import safe_line, whole_text
+from orchestrator.core.display import safe_line, whole_line, whole_text
 
-__all__ = ["agent_cells", "ask_line", "event_line", "inspected", "name_in_tree", "plain_table"]
+__all__ = [
+    "HEADS",
+    "agent_cells",
+    "ask_line",
+    "event_line",
+    "inspected",
+    "keep_words",
+    "name_in_tree",
+    "plain_table",
+    "whole_ask",
+]
 
 HEADS: Final = ("agent", "state", "calls", "denied", "tokens", "USD", "s", "now")
+"""Over the columns of agents."""
 _NAME_CHARS: Final = 28
 _NOW_CHARS: Final = 60
 _SHOWN: Final = ("server", "tool", "outcome", "reason", "rule", "status", "model", "number", "open")
@@ -75,6 +87,44 @@ def inspected(told: Mapping[str, Any]) -> str:
         lines += [f"role        {view['role']}", f"snapshot    {str(view['digest'])[:16]}…"]
         lines += [f"  {name}" for name in view["capabilities"]]
     return whole_text("\n".join(lines))
+
+
+def whole_ask(told: Mapping[str, Any]) -> str:
+    """Return all of one ask, with hidden characters written out and none of it cut."""
+    named = ("kind", "agent", "server", "tool", "rule", "definition", "digest")
+    lines = [
+        f"{name:<11} {whole_line(str(told[name]))}"
+        for name in named
+        if told.get(name) not in (None, "")
+    ]
+    if "arguments" in told:
+        shown = json.dumps(told["arguments"], indent=2, ensure_ascii=False)
+        return "\n".join([*lines, "", "arguments", *_indented(shown)])
+    for name in ("mode", "host", "address", "fields"):
+        if told.get(name):
+            shown = json.dumps(told[name], ensure_ascii=False)
+            lines.append(f"{name:<11} {whole_line(shown)}")
+    whose = "the server's" if "server" in told else "the agent's"
+    words = f"in {whose} own words (untrusted)"
+    if told.get("kind") == "gate":
+        words = "its gate, and what it would be handed (untrusted)"
+    return "\n".join([*lines, "", words, *_indented(str(told.get("question", "")))])
+
+
+def keep_words(told: Mapping[str, Any]) -> str:
+    """Return what stands over a permit that an ask would keep: who wants what, and where it is kept."""
+    who = str(told["agent"]).replace("/", " > ")
+    wants = f"{told['server']}/{told['tool']}"
+    return (
+        f"{whole_line(who)} wants {whole_line(wants)}.\n"
+        "Exactly this call would be let through from now on, in this project. The permit goes to\n"
+        f"{whole_line(str(told['always_place']))}\n"
+        "and `remit policy always revoke` takes it back:"
+    )
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in whole_text(text).split("\n")]
 
 
 def plain_table(told: Mapping[str, Any], asks: Sequence[Mapping[str, Any]]) -> str:

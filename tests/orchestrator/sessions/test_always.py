@@ -14,7 +14,11 @@ from orchestrator.core.errors import ConfigError
 from orchestrator.core.ids import AgentId, CallId, ServerName
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.core.ports import ApprovalRequest
-from orchestrator.sessions.always import ALWAYS_MAX, AlwaysFile
+from orchestrator.sessions.always import (
+    ALWAYS_MAX,
+    PERMIT_CHARS_MAX,
+    AlwaysFile,
+)
 from orchestrator.sessions.asks import Ask, AskDesk
 from orchestrator.sessions.ports import NobodyToAsk
 from orchestrator.sessions.state import StatePaths
@@ -102,6 +106,15 @@ def test_a_name_that_would_be_a_pattern_is_never_let_through_always(
     assert book.rule_for(asked(name="send*")) == ""
     with pytest.raises(ConfigError, match="cannot be put into a rule"):
         book.keep(asked({"n": 1e300}))
+
+
+def test_a_permit_that_nobody_would_look_through_cannot_be_kept(paths: StatePaths, tmp_path: Path):
+    book = AlwaysFile(paths, tmp_path)
+    most = dict.fromkeys("abcdefg", "x" * 2000)
+    room = PERMIT_CHARS_MAX - len(book.rule_for(asked({**most, "h": ""})))
+
+    assert book.rule_for(asked({**most, "h": "x" * room}))
+    assert not book.rule_for(asked({**most, "h": "x" * (room + 1)}))
 
 
 def test_another_project_asks_again(paths: StatePaths, tmp_path: Path):

@@ -41,6 +41,7 @@ class NoRoom:
     """A file of permits that shows what it would keep, and keeps nothing."""
 
     RULE = 'permit "x" call on files/read'
+    place = "/somebody/policies/always.policy"
 
     def permits(self, request: ApprovalRequest) -> bool:
         return False

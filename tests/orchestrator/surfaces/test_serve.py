@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from orchestrator.sessions.always import NEVER_ALWAYS, AlwaysFile, StandingYes
 from orchestrator.sessions.state import StatePaths
 from orchestrator.surfaces.serve.door import Door
 from orchestrator.surfaces.serve.site import BODY_BYTES_MAX, Records, site
@@ -53,11 +54,13 @@ def browser(
 
 
 @asynccontextmanager
-async def asking(folder: Path) -> AsyncGenerator[tuple[Controlled, Any]]:
+async def asking(
+    folder: Path, *, path: str = "a.txt", always: StandingYes = NEVER_ALWAYS
+) -> AsyncGenerator[tuple[Controlled, Any]]:
     """A session in which one call waits for a person."""
-    async with controlled(folder, ASKS) as live:
+    async with controlled(folder, ASKS, always=always) as live:
         live.stage.session.inbox.attend_all()
-        task = await live.stage.agent("scout", model=recipe(READS)).start("a.txt")
+        task = await live.stage.agent("scout", model=recipe(READS)).start(path)
         await live.first_ask()
         yield live, task
 
@@ -143,6 +146,7 @@ async def test_a_dead_session_is_shown_as_such(tmp_path: Path):
     ("method", "tail", "body"),
     [
         ("POST", "asks/1", {"how": "once"}),
+        ("POST", "asks/1", {"how": "always", "rule": "permit"}),
         ("GET", "asks/1", None),
         ("POST", "kill", {"agent": "scout"}),
     ],
@@ -169,6 +173,58 @@ async def test_where_it_is_told_an_ask_is_answered_there(tmp_path: Path):
     assert answer.json()["done"] == "allowed"
     assert value == "content of a.txt"
     assert len(calls_at(live.stage.files)) == 1
+
+
+async def test_an_always_keeps_the_permit_that_was_shown(tmp_path: Path):
+    book = AlwaysFile(state_below(tmp_path), tmp_path)
+    async with (
+        asking(tmp_path, path="a\u202e.txt", always=book) as (_, task),
+        browser(state_below(tmp_path), allow_approve=True) as page,
+    ):
+        shown = (await page.get(f"/api/runs/{RUN}/asks/1")).json()
+        body = {"how": "always", "rule": shown["always"]}
+        answer = await page.post(f"/api/runs/{RUN}/asks/1", json=body)
+        await task.wait()
+
+    assert answer.json()["done"] == "allowed"
+    assert [each.text for each in book.all()] == [shown["always"]]
+    assert shown["always_place"] == str(book.path)
+    assert "\\u202e" in shown["shown"]["always"]
+    assert "<U+202E>" in shown["shown"]["content"]
+
+
+@pytest.mark.parametrize("rule", [None, "", "another", 7])
+async def test_an_always_for_another_permit_than_was_shown_is_no_act(tmp_path: Path, rule: object):
+    book = AlwaysFile(state_below(tmp_path), tmp_path)
+    async with (
+        asking(tmp_path, always=book) as (live, task),
+        browser(live.paths, allow_approve=True) as page,
+    ):
+        body = {"how": "always", "rule": rule}
+        answer = await page.post(f"/api/runs/{RUN}/asks/1", json=body)
+        assert not task.is_over
+        task.cancel()
+
+    assert (answer.status_code, answer.json()["code"][:2]) == (409, "E-")
+    assert not book.path.exists()
+    assert live.stage.audit.fields("controlled") == []
+
+
+async def test_an_always_for_an_ask_that_is_over_says_so_and_keeps_nothing(tmp_path: Path):
+    book = AlwaysFile(state_below(tmp_path), tmp_path)
+    async with (
+        asking(tmp_path, always=book) as (live, task),
+        browser(live.paths, allow_approve=True) as page,
+    ):
+        shown = (await page.get(f"/api/runs/{RUN}/asks/1")).json()
+        await live.client.do("deny", ask=1)
+        await task.wait()
+        body = {"how": "always", "rule": shown["always"]}
+        answer = await page.post(f"/api/runs/{RUN}/asks/1", json=body)
+
+    assert answer.json()["code"] == "E-ASK-OVER"
+    assert answer.json()["why"]
+    assert not book.path.exists()
 
 
 async def test_where_it_is_told_an_agent_is_stopped_there(tmp_path: Path):

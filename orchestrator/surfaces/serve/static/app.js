@@ -3,7 +3,8 @@
 
 const token = location.hash.slice(1);
 const byId = (id) => document.getElementById(id);
-const state = { run: "", live: false, allowed: false, follow: null, timer: 0, shown: {} };
+const state = { run: "", live: false, allowed: false, follow: null, timer: 0, boxes: new Map() };
+const SETTLE_MS = 500; // hands are slow: a click was meant for what stood there
 const GOOD = new Set(["ok", "connected", "yes"]);
 const WAITING = new Set(["running", "working", "asking", "idle", "made", "connecting", "needs_auth",
   "interrupted", "input_required", "pending_approval", "ended early"]);
@@ -50,7 +51,7 @@ async function ask(path, options = {}) {
   if (answer.status === 401) throw new Error("the address lacks its token: open the one that `remit serve` printed");
   if (answer.headers.get("content-type")?.startsWith("application/json")) {
     const value = await answer.json();
-    if (!answer.ok) throw new Error(`${value.code}: ${value.message}${value.fix ? ` (${value.fix})` : ""}`);
+    if (!answer.ok) throw new Error(`${value.code}: ${[value.message, value.why].filter(Boolean).join(": ")}${value.fix ? ` (${value.fix})` : ""}`);
     return value;
   }
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
@@ -84,7 +85,8 @@ async function showRuns() {
 
 async function choose(run) {
   state.run = run;
-  state.shown = {};
+  state.boxes.clear();
+  byId("asks").replaceChildren(); // an ask of another run may have the same number
   state.follow?.abort();
   tell("");
   await refresh();
@@ -94,7 +96,9 @@ async function choose(run) {
 }
 
 async function refresh() {
+  const run = state.run;
   const told = await ask(address());
+  if (state.run !== run) return;
   state.live = told.live;
   byId("run").textContent = state.run;
   byId("title").textContent = told.live ? "At work" : "Not at work";
@@ -150,39 +154,93 @@ function killer(agent) {
   return button;
 }
 
+// A box stays as long as its ask is open: what is typed or read in it is not taken from under a hand.
 async function showAsks(asks) {
-  byId("inbox").hidden = !asks.length;
-  const boxes = [];
-  for (const row of asks) {
-    const wants = row.tool ? `${row.server}/${row.tool}` : row.server ? `${row.server} asks` : "an answer";
-    const box = element("div", { class: "ask" },
-      element("p", {}, element("strong", { text: plain(row.agent).replaceAll("/", " > ") }), " wants ",
-        element("code", { text: plain(wants) })),
-      element("p", { class: "soft", text: `ask ${row.ask} · ${row.rule ? `rule ${plain(row.rule)} · ` : ""}${Math.round(row.left)} s left` }));
-    if (state.allowed) await addAnswers(box, row);
-    else box.append(element("p", { class: "soft", text: `remit approvals show ${row.ask} --run ${state.run}` }));
-    boxes.push(box);
+  const open = new Set(asks.map((row) => row.ask));
+  const run = state.run;
+  let changed = false;
+  for (const number of state.boxes.keys()) {
+    if (!open.has(number)) changed = state.boxes.delete(number);
   }
-  byId("asks").replaceChildren(...boxes);
+  for (const row of asks) {
+    if (!state.boxes.has(row.ask)) {
+      const box = await askBox(row);
+      if (state.run !== run) return;
+      changed = true;
+      state.boxes.set(row.ask, box);
+    }
+    state.boxes.get(row.ask).querySelector(".left").textContent =
+      `ask ${row.ask} · ${row.rule ? `rule ${plain(row.rule)} · ` : ""}${Math.round(row.left)} s left`;
+  }
+  byId("inbox").hidden = !asks.length;
+  if (!changed) return;
+  const focused = document.activeElement;
+  byId("asks").replaceChildren(...asks.map((row) => state.boxes.get(row.ask)));
+  byId("asks").inert = true;
+  clearTimeout(state.settling);
+  state.settling = setTimeout(() => {
+    byId("asks").inert = false;
+    if (focused?.isConnected && document.activeElement === document.body) focused.focus();
+  }, SETTLE_MS);
+}
+
+async function askBox(row) {
+  const wants = row.tool ? `${row.server}/${row.tool}` : row.server ? `${row.server} asks` : "an answer";
+  const box = element("div", { class: "ask" },
+    element("p", {}, element("strong", { text: plain(row.agent).replaceAll("/", " > ") }), " wants ",
+      element("code", { text: plain(wants) })),
+    element("p", { class: "soft left" }));
+  if (state.allowed) await addAnswers(box, row);
+  else box.append(element("p", { class: "soft", text: `remit approvals show ${row.ask} --run ${state.run}` }));
+  return box;
 }
 
 async function addAnswers(box, row) {
-  const all = state.shown[row.ask] ?? await ask(address(`/asks/${row.ask}`));
-  state.shown[row.ask] = all;
-  const content = all.arguments ? JSON.stringify(all.arguments, null, 2) : all.question ?? "";
-  box.append(element("pre", { text: plain(content, Infinity) }));
-  const ways = row.kind === "approval" ? [["Allow once", "once"], ["Allow for this agent", "session"], ["Deny", "deny"]]
-    : ["sampling", "gate"].includes(row.kind) ? [["Allow once", "once"], ["Deny", "deny"]] : [["Deny", "deny"]];
-  const acts = element("div", { class: "acts" });
-  for (const [label, how] of ways) {
-    const button = element("button", { text: label, type: "button" });
-    button.addEventListener("click", () => guarded(async () => {
-      await post(address(`/asks/${row.ask}`), { how });
-      await refresh();
-    }));
-    acts.append(button);
+  const all = await ask(address(`/asks/${row.ask}`));
+  const ways = [["Allow once", () => answer(row.ask, { how: "once" })]];
+  if (row.kind === "approval") {
+    ways.push(["Allow for this session", () => answer(row.ask, { how: "session" })]);
+    if (all.always) ways.push(["Allow always…", () => showPermit(box, row)]);
   }
-  box.append(acts);
+  if (!["approval", "sampling", "gate"].includes(row.kind)) ways.length = 0;
+  ways.push(["Deny", () => answer(row.ask, { how: "deny" })]);
+  box.append(folded(all.shown.content), acts(ways));
+}
+
+// A line that is too long goes on further in, so that no piece of it passes for a line.
+function folded(text) {
+  return element("pre", { class: "folded" },
+    ...text.split("\n").map((line) => element("div", { text: line || " " })));
+}
+
+function acts(ways) {
+  return element("div", { class: "acts" }, ...ways.map(([label, act]) => {
+    const button = element("button", { text: label, type: "button" });
+    button.addEventListener("click", () => guarded(act));
+    return button;
+  }));
+}
+
+async function answer(number, body) {
+  tell("");
+  await post(address(`/asks/${number}`), body);
+  await refresh();
+}
+
+// What is confirmed is what is sent, letter for letter; the session refuses it if it would keep another.
+async function showPermit(box, row) {
+  const all = await ask(address(`/asks/${row.ask}`));
+  box.querySelector(".permit")?.remove();
+  if (!all.always) throw new Error("this call can no longer be put into a rule");
+  const shown = element("div", { class: "permit", role: "group", "aria-label": "permit to be kept" },
+    element("p", {}, "Exactly this call would be let through from now on, in this project. The permit goes to ",
+      element("code", { text: plain(all.always_place, 1000) }), "; ",
+      element("code", { text: "remit policy always revoke" }), " takes it back."),
+    folded(all.shown.always),
+    acts([["Keep this permit, and allow", () => answer(row.ask, { how: "always", rule: all.always })],
+      ["Back", () => { shown.remove(); box.querySelector(".acts button")?.focus(); }]]));
+  box.append(shown);
+  shown.querySelector("button:last-child").focus();
 }
 
 // Pictures are the server's own drawing, escaped there; parsed apart, so that nothing of them runs.
