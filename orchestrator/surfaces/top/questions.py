@@ -55,6 +55,7 @@ class OfAnAsk(ModalScreen[_Answer]):
         self.ask = ask
         self._head = head
         self._whole = whole
+        self._lines = 0
 
     def compose(self) -> ComposeResult:
         """Show the words, what there is to be looked through, and the keys that answer."""
@@ -66,7 +67,8 @@ class OfAnAsk(ModalScreen[_Answer]):
 
     def on_mount(self) -> None:
         """Say which keys answer, once it is known whether all is seen."""
-        self.watch(self.scrolled, "scroll_y", self.say, init=False)
+        for what in ("scroll_y", "virtual_size"):
+            self.watch(self.scrolled, what, self.say, init=False)
         self.call_after_refresh(self._fold)
 
     def on_resize(self) -> None:
@@ -80,6 +82,7 @@ class OfAnAsk(ModalScreen[_Answer]):
             for line in self._whole.split("\n")
             for piece in wrapped(line, columns=columns, indent=" " * 10)
         ]
+        self._lines = len(pieces)
         self.query_one("#folded", Static).update(Text("\n".join(pieces)))
         self.call_after_refresh(self.say)
 
@@ -91,7 +94,9 @@ class OfAnAsk(ModalScreen[_Answer]):
     @property
     def at_its_end(self) -> bool:
         """True if the end of the text is on the screen."""
-        return self.scrolled.scroll_y >= self.scrolled.max_scroll_y
+        # by the lines themselves: before they are laid out there is nothing to scroll either
+        seen = self.scrolled.scroll_y + self.scrolled.content_size.height
+        return 0 < self._lines <= seen
 
     def say(self) -> None:
         """Show the keys."""
