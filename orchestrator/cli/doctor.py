@@ -64,12 +64,19 @@ def _configured(paths: StatePaths, servers: Path | None, *, handshake: bool) -> 
     from orchestrator.sessions.layers import configured_servers
     from orchestrator.sessions.ports import SystemClock
     from orchestrator.surfaces.doctor.findings import Finding, Level
-    from orchestrator.surfaces.doctor.servers import configuration_findings, handshake_findings
+    from orchestrator.surfaces.doctor.servers import (
+        configuration_findings,
+        handshake_findings,
+        minimum_findings,
+    )
 
     try:
         found = configured_servers(paths, servers, environ=os.environ, home=Path.home())
         book = found.book
-        findings = configuration_findings(found.file, book)
+        findings = [
+            *minimum_findings(found.minimum),
+            *configuration_findings(found.file, book),
+        ]
     except RemitError as error:
         detail = f"{error.code}: {error.message}"
         return [Finding(name="configuration", level=Level.FAIL, detail=detail, fix=error.fix)]

@@ -50,6 +50,7 @@ from orchestrator.sessions.parent import ParentSession
 from orchestrator.sessions.pinning import PinKeeper
 from orchestrator.sessions.ports import RandomIds, SessionPorts, SystemClock
 from orchestrator.sessions.projects import output_folder
+from orchestrator.sessions.settings import sandbox_minimum
 from orchestrator.sessions.state import StatePaths
 from orchestrator.surfaces.login import LoopbackStep
 from orchestrator.surfaces.progress import Progress, ProgressStyle, open_progress, style_for
@@ -158,6 +159,7 @@ def _load(job: Job, out: Path, paths: StatePaths) -> Pipeline:
             out=out,
             environ={**os.environ, **job.environ},
             home=Path.home(),
+            minimum=sandbox_minimum(paths),
             allow_variables=frozenset(job.allow_variables),
             model=job.model,
             profile=paths.config / "mcp.json",

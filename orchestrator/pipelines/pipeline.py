@@ -42,6 +42,7 @@ from orchestrator.sessions.layers import SERVERS_FILE
 from orchestrator.sessions.policing import check_policy
 from orchestrator.sessions.policy_files import PolicyFileReader
 from orchestrator.sessions.projects import output_folder, project_of
+from orchestrator.sessions.sandbox import SandboxMinimum
 from policies import PolicySet
 
 __all__ = ["OUT_INPUT", "Pipeline", "PipelineRequest"]
@@ -63,6 +64,7 @@ class PipelineRequest:
         out: the run's output folder.
         environ: the variables that a servers file may use.
         home: what `${userHome}` stands for.
+        minimum: what the person's settings confine servers to; None for nothing.
         allow_variables: the variables that a project's servers file may see.
         model: takes the place of every agent's model, if not empty.
         profile: the user's own servers file, which need not exist; None leaves it out of account.
@@ -75,6 +77,7 @@ class PipelineRequest:
     out: Path
     environ: Mapping[str, str]
     home: Path
+    minimum: SandboxMinimum | None
     inputs: Mapping[str, str]
     allow_variables: frozenset[str] = frozenset()
     model: str = ""
@@ -263,6 +266,7 @@ def _servers(
     out = values.get(OUT_INPUT)
     source = ServersSource(
         origin=request.origin,
+        minimum=request.minimum,
         project=request.project.resolve(),
         home=request.home,
         environ=request.environ,
@@ -293,6 +297,7 @@ def _elsewhere(request: PipelineRequest) -> Iterator[str]:
             continue
         source = ServersSource(
             origin=origin,
+            minimum=None,  # for their names alone
             project=request.project.resolve(),
             home=request.home,
             environ={},

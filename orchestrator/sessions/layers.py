@@ -11,6 +11,8 @@ from orchestrator.sessions.approvals import ApprovalBook, ApprovalStore, Origin
 from orchestrator.sessions.configuration import ServersSource, load_servers, merge_servers
 from orchestrator.sessions.entries import ServersFile
 from orchestrator.sessions.projects import project_of
+from orchestrator.sessions.sandbox import SandboxMinimum
+from orchestrator.sessions.settings import sandbox_minimum
 from orchestrator.sessions.state import StatePaths
 
 __all__ = ["SERVERS_FILE", "ConfiguredServers", "configured_servers"]
@@ -28,12 +30,14 @@ class ConfiguredServers:
         project: the folder that approvals belong to, links followed.
         project_file: the project's servers file; None if there is none.
         book: what of the project is approved.
+        minimum: what the person's settings confine servers to; None for nothing.
     """
 
     file: ServersFile
     project: Path
     project_file: Path | None
     book: ApprovalBook
+    minimum: SandboxMinimum | None
 
 
 def configured_servers(
@@ -55,18 +59,21 @@ def configured_servers(
     default the one that we stand in, if it has one. Without `with_project` only the profile's is
     read. `handed` are entries that an editor hands over: they stand in the profile's place, and
     nothing of the profile is there (S-20).
-    Raises ConfigError for a file that cannot be read, or an approval that is none.
+    Raises ConfigError for a file that cannot be read, the person's settings among them, or an
+    approval that is none.
     """
     named = servers or project_of((folder or Path.cwd()) / SERVERS_FILE) / SERVERS_FILE
     project = project_of(named).resolve()
     present = named if with_project and (servers is not None or named.exists()) else None
     profile = paths.config / "mcp.json"
+    minimum = sandbox_minimum(paths)
 
     def load(path: Path | None, origin: Origin) -> ServersFile:
         if path is None:
             return ServersFile()
         source = ServersSource(
             origin=origin,
+            minimum=minimum,
             project=project,
             home=home,
             environ=environ,
@@ -85,4 +92,5 @@ def configured_servers(
         project=project,
         project_file=present,
         book=ApprovalStore(paths.approvals).book(project, approve),
+        minimum=minimum,
     )

@@ -62,6 +62,7 @@ from orchestrator.sessions.policing import PolicyFiles, check_policy, read_polic
 from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.projects import output_folder, project_of
 from orchestrator.sessions.servers import ServerState
+from orchestrator.sessions.settings import sandbox_minimum
 from orchestrator.sessions.state import StatePaths
 from policies import ASK_ALL, PolicySet
 
@@ -174,7 +175,7 @@ class ParentSession(parent.ParentSession):
         clock = SystemClock()
         run = new_run(clock)
         folder = output_folder(paths.run(run).out if out is None else Path(out), projects=(root,))
-        entries = _entries(_read(servers, root, variables, allow_variables, folder), only)
+        entries = _entries(_read(servers, root, paths, variables, allow_variables, folder), only)
         rules = _policy(policy, root, parameters or {})
         check_policy(rules.policy, dict.fromkeys((*labels_of(entries), BUILTIN_SERVER)), None)
         asking = Asking(ApprovalStore(paths.approvals), root, approve, confirm, logs_in=bool(login))
@@ -267,6 +268,7 @@ def _entries(file: ServersFile, only: Collection[str] | None) -> tuple[ServerEnt
 def _read(
     servers: Path | str | Mapping[str, Mapping[str, object]],
     project: Path,
+    paths: StatePaths,
     variables: Mapping[str, str],
     allowed: Collection[str],
     out: Path,
@@ -274,6 +276,7 @@ def _read(
     """Read a servers file, or entries of a program by the same rules."""
     source = ServersSource(
         origin=Origin.PROFILE if isinstance(servers, Mapping) else Origin.PROJECT,
+        minimum=sandbox_minimum(paths),
         project=project.resolve(),
         home=Path.home(),
         environ=variables,

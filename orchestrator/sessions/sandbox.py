@@ -7,18 +7,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Table
+from orchestrator.core.errors import Where
 
 __all__ = [
     "BASE",
     "READ_ONLY",
     "SANDBOX_PATHS_MAX",
     "Sandbox",
+    "SandboxMinimum",
     "Surroundings",
     "bubblewrap_line",
     "holds",
+    "minimum_lines",
+    "read_minimum",
     "read_sandbox",
     "sandbox_lines",
+    "shortfall",
     "undoes_it",
 ]
 
@@ -30,6 +36,7 @@ SANDBOX_PATHS_MAX: Final = 64
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to warn of them
 _SOCKETS: Final = ("/run/", "/var/run/")
 _KEYS: Final = ("fs", "net", "read", "required")
+_BEGINNINGS: Final = ("/", "${workspaceFolder}", "${userHome}", "${REMIT_OUT}")
 BASE: Final = ("--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/")
 """What every sandbox begins with: namespaces of its own, and all of the disk to be read."""
 
@@ -54,6 +61,21 @@ class Sandbox:
     def paths(self) -> tuple[str, ...]:
         """All places that it opens."""
         return (*self.writes, *self.reads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxMinimum:
+    """What a person's own settings confine every server to that is started.
+
+    Attributes:
+        sandbox: the most that one may open; its places are as they stand in the file.
+        of_all: whether it holds for the person's own servers too, and not for a project's alone.
+        where: where it is set.
+    """
+
+    sandbox: Sandbox
+    of_all: bool
+    where: Where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +107,75 @@ def read_sandbox(table: Table) -> Sandbox:
         net=table.flag("net", default=False),
         required=table.flag("required", default=False),
     )
+
+
+def read_minimum(table: Table) -> SandboxMinimum:
+    """Read `[sandbox]` of a person's settings. Raises ConfigError for anything that is not known.
+
+    It is required unless it says otherwise: what is given up without bubblewrap confines nobody.
+    """
+    table.only((*_KEYS, "of"))
+    fs = table.value.get("fs", READ_ONLY)
+    writes = () if fs == READ_ONLY else table.strings("fs")
+    reads = table.strings("read", ())
+    for name, places in (("fs", writes), ("read", reads)):
+        for place in places:
+            if not place.startswith(_BEGINNINGS):
+                raise table.error(
+                    "a place is a whole path, or begins with ${workspaceFolder}, ${userHome} or "
+                    "${REMIT_OUT}",
+                    name,
+                )
+    if len(writes) + len(reads) > SANDBOX_PATHS_MAX:
+        raise table.error(f"a sandbox opens at most {SANDBOX_PATHS_MAX} places")
+    sandbox = Sandbox(
+        writes=writes,
+        reads=reads,
+        net=table.flag("net", default=False),
+        required=table.flag("required", default=True),
+    )
+    of_all = table.choice("of", ("project", "all"), "project") == "all"
+    return SandboxMinimum(sandbox=sandbox, of_all=of_all, where=table.where())
+
+
+def minimum_lines(minimum: SandboxMinimum | None) -> list[str]:
+    """Return what a person's settings confine servers to, in words; nothing where they do not."""
+    if minimum is None:
+        return []
+    whose = "every server that is started" if minimum.of_all else "a project's servers"
+    most = minimum.sandbox
+    writes = ", ".join(most.writes) or "nothing"
+    network = "may reach the network" if most.net else "reach no network"
+    reads = f", read {', '.join(most.reads)} as well" if most.reads else ""
+    needed = "" if most.required else "; not required where there is no bubblewrap"
+    return [f"{whose} may change {writes}{reads} and {network}{needed} ({minimum.where})"]
+
+
+def shortfall(
+    minimum: Sandbox, asked: Sandbox | None, opened: Sandbox | None, places: Sequence[str]
+) -> str:
+    """Return in what a sandbox is less than the minimum, in words; empty if it is in nothing.
+
+    `asked` is as it stands in the entry, `opened` the same expanded. `places` are those of the
+    minimum, `writes` before `reads`, expanded: whole paths only.
+    """
+    if asked is None or opened is None:
+        return "it has no sandbox"
+    if opened.net and not minimum.net:
+        return "its sandbox reaches the network"
+    writes, reads = places[: len(minimum.writes)], places
+    for text, path in zip(asked.writes, opened.writes, strict=True):
+        if text not in minimum.writes and not _within(path, writes):
+            return f"its sandbox changes {safe_line(text, reveal=True)}"
+    for text, path in zip(asked.reads, opened.reads, strict=True):
+        if text not in minimum.paths and not _within(path, reads):
+            return f"its sandbox reads {safe_line(text, reveal=True)}"
+    return ""
+
+
+def _within(path: str, places: Iterable[str]) -> bool:
+    inside = path.rstrip("/") + "/"
+    return any(place and inside.startswith(place.rstrip("/") + "/") for place in places)
 
 
 def sandbox_lines(sandbox: Sandbox | None) -> list[str]:

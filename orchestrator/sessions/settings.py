@@ -21,6 +21,8 @@ from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.limits import OrchestratorLimits
 from orchestrator.sessions.approvals import Item, ItemKind, Origin
 from orchestrator.sessions.reading import read_configured
+from orchestrator.sessions.sandbox import SandboxMinimum, read_minimum
+from orchestrator.sessions.state import StatePaths
 
 __all__ = [
     "PROFILE_FILE",
@@ -30,6 +32,7 @@ __all__ = [
     "load_settings",
     "merge_settings",
     "read_budget",
+    "sandbox_minimum",
 ]
 
 PROFILE_FILE: Final = "config.toml"
@@ -42,7 +45,7 @@ _POLICIES_MAX: Final = 100
 """Policy files of one settings file; nobody keeps track of more."""
 _PRICES_MAX: Final = 1_000
 _BUDGET: Final = ("turns", "calls", "tokens", "usd", "bytes", "seconds")
-_KNOWN: Final = ("remit", "model", "policy", "budget", "prices")
+_KNOWN: Final = ("remit", "model", "policy", "budget", "prices", "sandbox")
 _REFUSED: Final[Mapping[str, str]] = {
     "base_url": "a project cannot say where a model's requests go",
     "models": "a project cannot say where a model's requests go",
@@ -51,6 +54,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     "approvals": "no file gives consent",
     "trust": "no file gives consent",
     "servers": "a project's servers stand in .mcp.json",
+    "sandbox": "what every server is confined to is the person's word; an entry has its own `sandbox`",
 }
 """Keys that somebody could look for here and that no project may set, with the reason."""
 
@@ -73,6 +77,7 @@ class Settings:
         policies: policy files, absolute, in the order they are named.
         budget: of one conversation; the smaller of both layers' values.
         prices: what models cost, by `PROVIDER:NAME`.
+        minimum: what every server is confined to; None for nothing.
         origins: where each value comes from.
         item: what of a project a person approves; None for a profile.
     """
@@ -81,6 +86,7 @@ class Settings:
     policies: tuple[Path, ...] = ()
     budget: Budget = field(default_factory=Budget)
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    minimum: SandboxMinimum | None = None
     origins: tuple[Setting, ...] = ()
     item: Item | None = None
 
@@ -106,12 +112,18 @@ def load_settings(path: Path, origin: Origin) -> Settings:
         policies=_policies(table, path.parent, origin),
         budget=read_budget(table),
         prices=_prices(table),
+        minimum=_minimum(table),
     )
     return replace(
         found,
         origins=_origins(table),
         item=_item(found, content, path) if origin is Origin.PROJECT else None,
     )
+
+
+def sandbox_minimum(paths: StatePaths) -> SandboxMinimum | None:
+    """Return what the person's settings confine every server to. Raises ConfigError, as `load_settings`."""
+    return load_settings(paths.config / PROFILE_FILE, Origin.PROFILE).minimum
 
 
 def merge_settings(profile: Settings, project: Settings) -> Settings:
@@ -123,6 +135,7 @@ def merge_settings(profile: Settings, project: Settings) -> Settings:
         budget=profile.budget.at_most(project.budget),
         # a price is what a budget of money is held against: a project's would stretch it
         prices=profile.prices,
+        minimum=profile.minimum,
         origins=(
             *profile.origins,
             *(item for item in project.origins if item.name not in known),
@@ -202,6 +215,11 @@ def _policies(table: Table, folder: Path, origin: Origin) -> tuple[Path, ...]:
     return paths
 
 
+def _minimum(table: Table) -> SandboxMinimum | None:
+    wanted = table.optional("sandbox")
+    return None if wanted is None else read_minimum(wanted)
+
+
 def _prices(table: Table) -> Mapping[str, Price]:
     prices = table.optional("prices")
     if prices is None:
@@ -221,7 +239,7 @@ def _prices(table: Table) -> Mapping[str, Price]:
 def _origins(table: Table) -> tuple[Setting, ...]:
     found: list[Setting] = []
     for name in table:
-        if name in ("budget", "prices"):
+        if name in ("budget", "prices", "sandbox"):
             inner = table.table(name)
             found += [
                 Setting(f"{name}.{key}", str(inner.value[key]), inner.where(key)) for key in inner

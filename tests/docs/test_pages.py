@@ -239,7 +239,7 @@ def servers_blocks() -> list[Block]:
 
 def test_the_sandbox_shown_is_read_as_the_page_says(tmp_path: Path):
     source = ServersSource(
-        origin=Origin.PROFILE, project=tmp_path, home=Path("/home/u"), environ={}
+        minimum=None, origin=Origin.PROFILE, project=tmp_path, home=Path("/home/u"), environ={}
     )
     found = read_servers(read_json(servers_blocks()[1].text.encode(), "page"), source)
 
@@ -250,6 +250,7 @@ def test_the_sandbox_shown_is_read_as_the_page_says(tmp_path: Path):
 
 def test_the_servers_file_shown_is_read_as_the_page_says(tmp_path: Path):
     source = ServersSource(
+        minimum=None,
         origin=Origin.PROJECT,
         project=tmp_path,
         home=tmp_path,

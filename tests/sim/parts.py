@@ -260,7 +260,7 @@ def reconfigured(other: str, value: str) -> tuple[ServerEntry, ...]:
     found[FAR] = {"type": "http", "url": "https://far.example/mcp", "headers": headers}
     text = json.dumps({"mcpServers": found})
     here = Path("/")
-    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    source = ServersSource(minimum=None, origin=Origin.PROFILE, project=here, home=here, environ={})
     return read_servers(read_json(text, "sim.json"), source).entries
 
 

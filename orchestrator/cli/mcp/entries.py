@@ -41,7 +41,7 @@ def get_server(name: str, servers: Path | None, as_json: bool) -> None:
     """Show one entry: where it stands, what it is, and the names of what it sets."""
     from orchestrator.cli.mcp.configured import configured, configured_entry
     from orchestrator.sessions.entries import EntryState, server_item
-    from orchestrator.sessions.sandbox import sandbox_lines
+    from orchestrator.sessions.sandbox import minimum_lines, sandbox_lines
 
     found = configured(servers)
     entry = configured_entry(found, name)
@@ -52,6 +52,8 @@ def get_server(name: str, servers: Path | None, as_json: bool) -> None:
         "origin": entry.origin.value,
         "state": state.value,
         "problem": entry.problem.code if entry.problem is not None else "",
+        "why": entry.problem.message if entry.problem is not None else "",
+        "fix": entry.problem.fix if entry.problem is not None else "",
         "transport": entry.transport.value,
         "digest": entry.digest,
         "where": str(entry.where),
@@ -60,6 +62,7 @@ def get_server(name: str, servers: Path | None, as_json: bool) -> None:
         "variables": sorted(entry.variables),
         "isolate": entry.isolate.value,
         "sandbox": sandbox_lines(entry.asked_sandbox),
+        "minimum": minimum_lines(found.minimum),
     }
     if as_json:
         print_json(shown)
@@ -161,6 +164,7 @@ def _check(text: str, path: Path, *, project: bool) -> None:
         read_json(text, str(path)),
         ServersSource(
             origin=Origin.PROJECT if project else Origin.PROFILE,
+            minimum=None,  # nothing of it is started here
             project=path.parent,
             home=Path.home(),
             environ=os.environ,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from orchestrator.cli.groups import Group
-from orchestrator.cli.mcp.configured import configured_entries
+from orchestrator.cli.mcp.configured import configured
 from orchestrator.cli.mcp.deciding import approve_server, ping_server, reject_server
 from orchestrator.cli.mcp.entries import add_server, get_server, remove_server
 from orchestrator.cli.mcp.importing import import_servers
@@ -71,21 +71,27 @@ def list_servers(
 
     from orchestrator.sessions.approvals import ApprovalStore
     from orchestrator.sessions.projects import project_of
+    from orchestrator.sessions.sandbox import minimum_lines
     from orchestrator.sessions.state import StatePaths
 
     paths = StatePaths.from_environment(os.environ)
     file = servers or Path(".mcp.json")
     book = ApprovalStore(paths.approvals).book(project_of(file).resolve())
-    entries = configured_entries(servers)
+    found = configured(servers)
+    entries, minimum = found.file.entries, minimum_lines(found.minimum)
     rows = [_row(entry, book) for entry in entries]
     if connect:
         approved = {row["name"] for row in rows if row["state"] == "approved"}
         reached = anyio.run(_reached, [each for each in entries if each.name in approved], paths)
         rows = [{**row, **reached.get(row["name"], {})} for row in rows]
     if as_json:
-        print_json({"servers": rows})
+        print_json({"servers": rows, "sandbox_minimum": minimum})
     elif rows:
         print_text(_aligned([_COLUMNS, *map(_cells, rows)]))
+        if any(row["state"] == "config_error" for row in rows):
+            print_text("what is wrong with an entry: remit mcp get NAME", to_stderr=True)
+        for line in minimum:
+            print_text(f"your settings: {line}", to_stderr=True)
         if any(row["state"] in _UNDECIDED for row in rows):
             print_text("for --approve NAME@DIGEST the whole digests: add --json", to_stderr=True)
     else:

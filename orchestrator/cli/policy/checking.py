@@ -220,7 +220,13 @@ def _catalogue(servers: Path | None, loaded: PolicySet) -> Catalogue:
     project = project_of(servers).resolve()
     read = load_servers(
         servers,
-        ServersSource(origin=Origin.PROJECT, project=project, home=Path.home(), environ=os.environ),
+        ServersSource(
+            origin=Origin.PROJECT,
+            minimum=None,  # for their names alone
+            project=project,
+            home=Path.home(),
+            environ=os.environ,
+        ),
     )
     pins = PinKeeper(StatePaths.from_environment(os.environ).pins, limits=OrchestratorLimits())
     return Catalogue(

@@ -31,6 +31,7 @@ from orchestrator.sessions.configuration.keys import (
     WIDENING,
     unknown_key,
 )
+from orchestrator.sessions.configuration.minimum import fault_of_minimum, required_by
 from orchestrator.sessions.configuration.source import OUT_VARIABLE, ServersSource
 from orchestrator.sessions.entries import (
     ConfigWarning,
@@ -228,6 +229,9 @@ class EntryReading:
                 fix=did_you_mean(protocol, _OPENINGS) or "use one of " + ", ".join(_OPENINGS),
             )
         asked = self._asked_sandbox()
+        opened = self._sandbox(asked)
+        fault = fault_of_minimum(self._name, table, self._source, asked, opened)
+        self._problem = self._problem or fault
         return _Options(
             timeout_seconds=None if milliseconds is None else milliseconds / 1000,
             description_trust=self._description_trust(),
@@ -235,8 +239,8 @@ class EntryReading:
                 table.choice("isolate", [item.value for item in Isolation], Isolation.SESSION.value)
             ),
             protocol=_OPENINGS.get(protocol, Opening.LEGACY_FIRST),
-            sandbox=self._sandbox(asked),
-            asked_sandbox=asked,
+            sandbox=required_by(self._source, opened),
+            asked_sandbox=required_by(self._source, asked),
         )
 
     def _description_trust(self) -> DescriptionTrust:

@@ -246,7 +246,7 @@ class AcpAgent:
             raise RequestError(INTERNAL, "too many sessions are open: close some")
         if not request.cwd.is_dir():
             raise RequestError(INVALID_PARAMS, "cwd is no folder")
-        handed = read_handed(request.servers, request.cwd, self._place.home)
+        handed = read_handed(request.servers, request.cwd, self._place.home, self._place.minimum())
         session = EditorSession(
             titled.id,
             self._editor,

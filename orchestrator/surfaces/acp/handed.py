@@ -17,6 +17,7 @@ from orchestrator.core.documents import read_json
 from orchestrator.sessions.approvals import Origin
 from orchestrator.sessions.configuration import ServersSource, read_servers
 from orchestrator.sessions.entries import ServersFile
+from orchestrator.sessions.sandbox import SandboxMinimum
 from orchestrator.surfaces.acp.errors import INVALID_PARAMS, RequestError
 from orchestrator.surfaces.acp.params import text_of
 
@@ -27,8 +28,16 @@ _NOT_IN_LABELS: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _LABEL_CHARS_MAX: Final = 48
 
 
-def read_handed(servers: Sequence[Mapping[str, object]], cwd: Path, home: Path) -> ServersFile:
-    """Return the entries. Raises RequestError or ConfigError for what is no server."""
+def read_handed(
+    servers: Sequence[Mapping[str, object]],
+    cwd: Path,
+    home: Path,
+    minimum: SandboxMinimum | None,
+) -> ServersFile:
+    """Return the entries. Raises RequestError or ConfigError for what is no server.
+
+    An editor has no word for a sandbox: where `minimum` is for all, those that are started are refused.
+    """
     entries: dict[str, dict[str, object]] = {}
     for server in servers:
         label = _label(text_of(server, "name"))
@@ -38,7 +47,9 @@ def read_handed(servers: Sequence[Mapping[str, object]], cwd: Path, home: Path) 
     if not entries:
         return ServersFile()
     text = json.dumps({"mcpServers": entries})
-    source = ServersSource(origin=Origin.PROFILE, project=cwd, home=home, environ={_LITERAL: "$"})
+    source = ServersSource(
+        origin=Origin.PROFILE, minimum=minimum, project=cwd, home=home, environ={_LITERAL: "$"}
+    )
     return read_servers(read_json(text, "mcpServers of the editor"), source)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from orchestrator.core.ports import ApprovalRequest
@@ -17,6 +18,7 @@ from orchestrator.sessions.entries import ServerEntry
 from orchestrator.sessions.layers import SERVERS_FILE
 from orchestrator.sessions.ports import SystemClock
 from orchestrator.sessions.projects import project_of
+from orchestrator.sessions.settings import sandbox_minimum
 from orchestrator.sessions.standing import Standing, StandingRequest, open_standing
 from orchestrator.sessions.state import StatePaths
 from orchestrator.surfaces.acp.plans import Place, SessionPlan
@@ -71,6 +73,7 @@ def place_for(
         forget=lambda project, name: forget_records(paths, Path(project), _record(name)),
         loopback=loopback,
         home=home,
+        minimum=partial(sandbox_minimum, paths),
         clock=SystemClock(),
         version=version,
     )

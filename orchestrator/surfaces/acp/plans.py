@@ -13,6 +13,7 @@ from orchestrator.core.ports import Clock
 from orchestrator.sessions.conversations import Conversations
 from orchestrator.sessions.elicitations import ElicitationMode
 from orchestrator.sessions.entries import ServerEntry, ServersFile
+from orchestrator.sessions.sandbox import SandboxMinimum
 from orchestrator.sessions.standing import Standing
 from orchestrator.surfaces.acp.visiting import ComesBack
 
@@ -46,6 +47,7 @@ class Place:
         forget: removes the records of a session of a project.
         loopback: hears a browser come back from the login to a server.
         home: the person's home folder.
+        minimum: reads what the person's settings confine servers to; None for nothing.
         clock: what time it is.
         version: of this program.
     """
@@ -56,5 +58,6 @@ class Place:
     forget: Callable[[str, str], None]
     loopback: Callable[[ServerEntry], ComesBack]
     home: Path
+    minimum: Callable[[], SandboxMinimum | None]
     clock: Clock
     version: str

@@ -6,6 +6,7 @@ name for itself, its address and what it writes to stderr are not.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -15,6 +16,7 @@ import anyio
 from mcp_client.auth.store import TokenStore
 from orchestrator.core.ports import Clock
 from orchestrator.sessions.approvals import ApprovalBook, ApprovalState
+from orchestrator.sessions.confining import bubblewrap
 from orchestrator.sessions.entries import (
     EntryState,
     ServerEntry,
@@ -23,10 +25,11 @@ from orchestrator.sessions.entries import (
     server_item,
 )
 from orchestrator.sessions.logging_in import standings
+from orchestrator.sessions.sandbox import SandboxMinimum, minimum_lines
 from orchestrator.sessions.servers import ServerState
 from orchestrator.surfaces.doctor.findings import Finding, Level
 
-__all__ = ["LISTING_SECONDS", "configuration_findings", "handshake_findings"]
+__all__ = ["LISTING_SECONDS", "configuration_findings", "handshake_findings", "minimum_findings"]
 
 LISTING_SECONDS: Final = 20.0
 """For listing what a server offers, once it is there."""
@@ -34,6 +37,24 @@ TOLD_AFTER_SECONDS: Final = 3.0
 """A wait that is longer is told of."""
 _AT_ONCE: Final = 8
 """Handshakes side by side."""
+
+
+def minimum_findings(minimum: SandboxMinimum | None) -> list[Finding]:
+    """Say what the person's settings confine servers to, and whether that can be done here."""
+    if minimum is None:
+        return []
+    detail = "; ".join(minimum_lines(minimum))
+    if bubblewrap(os.environ.get("PATH", "")):
+        return [Finding(name="sandbox minimum", level=Level.OK, detail=detail)]
+    what = "none of them is started" if minimum.sandbox.required else "they are not confined"
+    return [
+        Finding(
+            name="sandbox minimum",
+            level=Level.FAIL if minimum.sandbox.required else Level.WARN,
+            detail=f"without a bubblewrap that works {what}: {detail}",
+            fix="apt install bubblewrap",
+        )
+    ]
 
 
 def configuration_findings(file: ServersFile, book: ApprovalBook) -> list[Finding]:

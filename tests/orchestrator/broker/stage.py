@@ -117,7 +117,7 @@ def entry(name: str, **more: object) -> ServerEntry:
     """An entry of a servers file; what it would start is never started."""
     text = json.dumps({"mcpServers": {name: {"command": "none", **more}}})
     here = Path("/")
-    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    source = ServersSource(minimum=None, origin=Origin.PROFILE, project=here, home=here, environ={})
     return read_servers(read_json(text, "test.json"), source).entries[0]
 
 

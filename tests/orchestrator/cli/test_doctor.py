@@ -79,7 +79,7 @@ async def test_a_server_that_is_waited_for_is_told_of_meanwhile():
     silent = {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]}
     document = read_json(json.dumps({"mcpServers": {"silent": silent}}), "mcp.json")
     here = Path("/")
-    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    source = ServersSource(minimum=None, origin=Origin.PROFILE, project=here, home=here, environ={})
     entries = read_servers(document, source).entries
 
     def tell(line: str) -> None:
@@ -170,3 +170,19 @@ def test_a_folder_that_others_can_write_to_fails(remit: Remit, home: Path):
         item["name"] == "folder" and item["level"] == "fail" and "chmod" in item["fix"]
         for item in cast("list[dict[str, str]]", ended.json["findings"])
     )
+
+
+def test_the_least_sandbox_of_the_settings_is_told_and_fails_where_there_can_be_none(
+    remit: Remit, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    profile(home, bare={"command": sys.executable})
+    (home / "config" / "config.toml").write_text('[sandbox]\nof = "all"\n')
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    ended = remit("doctor", "--json", "--no-handshake")
+
+    told = findings(ended)
+    assert ended.code == 1
+    assert told["sandbox minimum"]["level"] == "fail"
+    assert "none of them is started" in told["sandbox minimum"]["detail"]
+    assert "E-SERVER-SANDBOX-MINIMUM" in told["server bare"]["detail"]

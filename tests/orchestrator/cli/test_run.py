@@ -439,3 +439,15 @@ def test_a_no_to_what_a_server_says_of_its_tools_starts_no_agent(
         assert process.wait(20) == 6
         assert "started  writer" not in terminal.close()
         assert not (home / "state" / "pins.json").exists()
+
+
+def test_a_pipeline_too_is_held_to_the_least_sandbox_of_the_settings(
+    remit: Remit, project: Project, home: Path
+) -> None:
+    (home / "config").mkdir(parents=True, mode=0o700, exist_ok=True)
+    (home / "config" / "config.toml").write_text("[sandbox]\n")
+
+    ended = remit("run", project.pipeline)
+
+    assert "E-SERVER-SANDBOX-MINIMUM" in ended.err
+    assert ended.code == 2

@@ -100,6 +100,7 @@ class Stage:
         self.write(".mcp.json", json.dumps({"mcpServers": {"files": entry}}))
         pipeline = Pipeline.load(
             PipelineRequest(
+                minimum=None,
                 path=self.folder / "pipeline.toml",
                 origin=self.origin,
                 project=self.folder,

@@ -55,6 +55,7 @@ def load(tmp_path: Path) -> Load:
         text = json.dumps({"mcpServers": SERVERS if servers is None else servers})
         (tmp_path / ".mcp.json").write_text(text)
         request = PipelineRequest(
+            minimum=None,
             path=tmp_path / "pipeline.toml",
             origin=Origin.PROJECT,
             project=tmp_path,
@@ -189,6 +190,7 @@ def test_a_policy_that_is_not_text_is_refused_with_its_file(load: Load, tmp_path
 
     def again() -> Pipeline:
         request = PipelineRequest(
+            minimum=None,
             path=tmp_path / "pipeline.toml",
             origin=Origin.PROJECT,
             project=tmp_path,

@@ -34,6 +34,7 @@ def load(tmp_path: Path) -> Load:
         (project / ".mcp.json").write_text(json.dumps({"mcpServers": entries}))
         return Pipeline.load(
             PipelineRequest(
+                minimum=None,
                 path=project / "p.toml",
                 origin=origin,
                 project=project,

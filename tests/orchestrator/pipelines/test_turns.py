@@ -82,6 +82,7 @@ def run_of(folder: Path, checkpoint: Checkpoint, audit: MemoryAudit) -> Pipeline
         run=RunId("r1"),
         pipeline=Pipeline.load(
             PipelineRequest(
+                minimum=None,
                 path=folder / "pipeline.toml",
                 origin=Origin.PROJECT,
                 project=folder,

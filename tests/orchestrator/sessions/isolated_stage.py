@@ -49,7 +49,7 @@ def entry(folder: Path, **more: object) -> ServerEntry:
 def entry_of(raw: Mapping[str, object]) -> ServerEntry:
     text = json.dumps({"mcpServers": {DESK: raw}})
     here = Path("/")
-    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    source = ServersSource(minimum=None, origin=Origin.PROFILE, project=here, home=here, environ={})
     return read_servers(read_json(text, "test.json"), source).entries[0]
 
 

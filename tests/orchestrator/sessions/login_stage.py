@@ -34,7 +34,7 @@ FAR = ServerName("far")
 def entry(url: str, **more: object) -> ServerEntry:
     text = json.dumps({"mcpServers": {FAR: {"url": url, "type": "http", **more}}})
     here = Path("/")
-    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    source = ServersSource(minimum=None, origin=Origin.PROFILE, project=here, home=here, environ={})
     return read_servers(read_json(text, "test.json"), source).entries[0]
 
 

@@ -23,7 +23,9 @@ SERVER = ServerName("files")
 def project_entry(project: Path) -> ServerEntry:
     (project / "server.py").write_text("fine")
     text = json.dumps({"mcpServers": {SERVER: {"command": "python", "args": ["server.py"]}}})
-    source = ServersSource(origin=Origin.PROJECT, project=project, home=project, environ={})
+    source = ServersSource(
+        minimum=None, origin=Origin.PROJECT, project=project, home=project, environ={}
+    )
     return read_servers(read_json(text, ".mcp.json"), source).entries[0]
 
 

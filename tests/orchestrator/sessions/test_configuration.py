@@ -36,6 +36,7 @@ def source(
     **environ: str,
 ) -> ServersSource:
     return ServersSource(
+        minimum=None,
         origin=origin,
         project=project,
         home=Path("/home/u"),

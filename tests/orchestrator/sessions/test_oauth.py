@@ -35,6 +35,7 @@ def file(
 ) -> ServersFile:
     entry = {"url": URL, "oauth": oauth, **(more or {})}
     source = ServersSource(
+        minimum=None,
         origin=origin,
         project=Path("/p"),
         home=Path("/home/u"),

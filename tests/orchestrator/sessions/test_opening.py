@@ -403,3 +403,18 @@ async def test_a_projects_agent_is_made_only_once_its_file_is_approved(
         clerk = session.defined("clerk", model=recipe(first))
         assert [tool.tool for tool in clerk.view.tools] == ["get_order"]
         assert (await clerk.run("Go.")).answer == "You are it.\n\nGo."
+
+
+@pytest.mark.parametrize("of_program", [False, True])
+async def test_a_program_too_is_held_to_the_least_sandbox_of_the_settings(
+    home: Path, project: Path, *, of_program: bool
+):
+    (home / "config").mkdir(parents=True, mode=0o700)
+    (home / "config" / "config.toml").write_text('[sandbox]\nof = "all"\n')
+    servers = entries_of(project) if of_program else project / ".mcp.json"
+
+    with anyio.fail_after(30), pytest.raises(ConfigError) as caught:
+        async with ParentSession.open(servers=servers, policy=rules(POLICY)):
+            pass
+
+    assert caught.value.code == "E-SERVER-SANDBOX-MINIMUM"

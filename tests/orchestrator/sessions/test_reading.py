@@ -63,7 +63,9 @@ def test_no_servers_file_holds_anybody_up(tmp_path: Path, target: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     path = tmp_path / ".mcp.json"
     path.symlink_to(target)
-    source = ServersSource(origin=Origin.PROJECT, project=tmp_path, home=tmp_path, environ={})
+    source = ServersSource(
+        minimum=None, origin=Origin.PROJECT, project=tmp_path, home=tmp_path, environ={}
+    )
 
     with pytest.raises(ConfigError):
         load_servers(path, source)

@@ -46,6 +46,7 @@ def one(
 ) -> ServerEntry:
     text = json.dumps({"mcpServers": {"far": entry}}, indent=1)
     source = ServersSource(
+        minimum=None,
         origin=origin,
         project=Path("/p"),
         home=Path("/home/u"),
@@ -141,7 +142,7 @@ def test_what_belongs_to_a_process_is_ignored_and_warned_of(key: str) -> None:
     value: object = {"args": ["a"], "env": {"A": "b"}, "cwd": "x"}[key]
     text = json.dumps({"mcpServers": {"far": {"url": URL, key: value}}})
     source = ServersSource(
-        origin=Origin.PROFILE, project=Path("/p"), home=Path("/home/u"), environ={}
+        minimum=None, origin=Origin.PROFILE, project=Path("/p"), home=Path("/home/u"), environ={}
     )
 
     found = read_servers(read_json(text, ".mcp.json"), source)

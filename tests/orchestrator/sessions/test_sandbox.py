@@ -47,7 +47,9 @@ def entry(
     sandbox: object, *, project: Path = Path("/p"), origin: Origin = Origin.PROFILE
 ) -> ServerEntry:
     server = {"command": sys.executable, "args": ["prying.py"], "sandbox": sandbox}
-    source = ServersSource(origin=origin, project=project, home=Path("/home/u"), environ={})
+    source = ServersSource(
+        minimum=None, origin=origin, project=project, home=Path("/home/u"), environ={}
+    )
     text = json.dumps({"mcpServers": {"prying": server}})
     return read_servers(read_json(text, ".mcp.json"), source).entries[0]
 

@@ -54,7 +54,7 @@ def decide(home: Path, *, approved: bool) -> None:
     here = Path.cwd()
     paths = StatePaths.from_environment({"REMIT_HOME": str(home)})
     paths.prepare()
-    source = ServersSource(origin=Origin.PROJECT, project=here, home=home, environ={})
+    source = ServersSource(minimum=None, origin=Origin.PROJECT, project=here, home=home, environ={})
     (entry,) = load_servers(Path(".mcp.json"), source).entries
     store = ApprovalStore(paths.approvals)
     store.save(store.book(here).decide(server_item(entry), approved=approved, at=1.0, by="test"))
@@ -176,3 +176,20 @@ def test_the_whole_digest_can_be_copied_and_a_part_of_it_does_not_pass_for_it(re
     assert ApproveFlag.parse(f"a@{row['digest']}").digest == row["digest"]
     assert f"{row['digest'][:12]}…" in ended.out
     assert "--json" in ended.err
+
+
+def test_the_least_sandbox_of_the_settings_is_shown_and_held(remit: Remit, home: Path):
+    write_servers({"mcpServers": {"bare": {"command": "server-bin"}}})
+    (home / "config").mkdir(parents=True, mode=0o700)
+    (home / "config" / "config.toml").write_text("[sandbox]\n")
+
+    listed = remit("mcp", "list")
+    shown = remit("mcp", "get", "bare", "--json").json
+    started = remit("mcp", "ping", "bare")
+
+    assert "config_error" in listed.out
+    assert "a project's servers may change nothing and reach no network" in listed.err
+    assert shown["problem"] == "E-SERVER-SANDBOX-MINIMUM"
+    assert "it has no sandbox" in str(shown["why"])
+    assert "config.toml" in str(shown["fix"])
+    assert (started.code, "E-SERVER-SANDBOX-MINIMUM" in started.err) == (2, True)

@@ -259,7 +259,9 @@ def test_what_comes_in_is_a_servers_file_that_can_be_read(
 
     file = load_servers(
         target,
-        ServersSource(origin=Origin.PROFILE, project=tmp_path, home=tmp_path, environ=environ),
+        ServersSource(
+            minimum=None, origin=Origin.PROFILE, project=tmp_path, home=tmp_path, environ=environ
+        ),
     )
 
     wanted = {entry.name for entry in entries.values() if entry.entry}

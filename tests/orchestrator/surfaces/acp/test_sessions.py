@@ -66,6 +66,17 @@ async def test_a_projects_server_that_nobody_approved_stays_disconnected_and_is_
     assert not (home.project / "started").exists()
 
 
+async def test_a_server_of_the_editor_is_held_to_the_least_sandbox_of_all_servers(home: Home):
+    with (home.state / "config" / "config.toml").open("a") as settings:
+        settings.write('[sandbox]\nof = "all"\n')
+    async with running(home) as editor:
+        session = await editor.open(home, home.own_server())
+        await editor.prompt(session, "hi")
+
+    assert "own is confined less than your settings want of every server" in editor.said()
+    assert not home.log.exists()
+
+
 @pytest.mark.requirement("S-20")
 async def test_a_server_of_the_editor_wins_over_a_projects_of_the_same_name(home: Home):
     (home.project / ".mcp.json").write_text(
