@@ -22,10 +22,10 @@ def plain_answer(value: object, *, bytes_max: int, depth_max: int) -> object:
     `E-ANSWER-SIZE` past `bytes_max` bytes of JSON (as a lower bound: escapes are not counted) or
     `depth_max` lists and objects inside one another.
     """
-    return _Copy(left=bytes_max, bytes_max=bytes_max, depth_max=depth_max).of(value, "", 0)
+    return _Copy(bytes_max, bytes_max, depth_max).of(value, "", 0)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Copy:
     left: int
     bytes_max: int

@@ -58,10 +58,10 @@ class Caller:
         "sources",
     )
 
+    # by place: for a class, keywords cost as much again as all that it does
     def __init__(
         self,
         view: View,
-        *,
         clock: Clock,
         audit: AuditSink,
         emit: EventListener | None,

@@ -127,9 +127,7 @@ def run_agent(
         letters=task.mail,
         meter=meter,
         shape=shape,
-        caller=Caller(
-            view, clock=clock, audit=audit, emit=emit, parallel_max=limits.calls_parallel_max
-        ),
+        caller=Caller(view, clock, audit, emit, limits.calls_parallel_max),
         clock=clock,
         audit=audit,
         telemetry=telemetry,

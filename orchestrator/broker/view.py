@@ -28,9 +28,9 @@ class AgentView:
 
     __slots__ = ("_road", "agent", "cell", "owner", "snapshot", "standing", "toolbox")
 
+    # by place: for a class, keywords cost as much again as all that it does
     def __init__(
         self,
-        *,
         agent: AgentId,
         cell: Cell,
         snapshot: CapabilitySnapshot | None,

@@ -170,13 +170,7 @@ class Subagent:
 
     def _view(self, toolbox: Toolbox | None) -> AgentView:
         return AgentView(
-            agent=self.id,
-            cell=self.acting,
-            snapshot=self.snapshot,
-            road=self.home.road,
-            toolbox=toolbox,
-            standing=self.standing,
-            owner=self.cell,
+            self.id, self.acting, self.snapshot, self.home.road, self.standing, toolbox, self.cell
         )
 
     def give_back(self) -> None:
