@@ -130,8 +130,8 @@ class _AsyncioReactor:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         # bound here so that a call of the hot path is the loop's own function
-        own = getattr(type(loop), "time", None) is not asyncio.BaseEventLoop.time
-        self.now = loop.time if own else time.monotonic  # what that calls
+        own = getattr(loop.time, "__func__", None) is not asyncio.BaseEventLoop.time
+        self.now = loop.time if own else time.monotonic  # what the usual one calls
         self.soon = loop.call_soon
         self.at = loop.call_at
         self.waiter = loop.create_future
