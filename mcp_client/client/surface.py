@@ -133,6 +133,8 @@ class Surface:
                 return
             if not isinstance(cursor, str) or len(cursor) > limits.cursor_chars_max:
                 raise self._broken("a cursor is a text within bounds")
+            if cursor == "" and cursor in cursors:
+                return  # to such a server it means that there is no more
             if cursor in cursors:
                 raise self._broken("the pages of a listing turn in a circle")
             cursors.add(cursor)

@@ -365,6 +365,14 @@ async def test_a_null_cursor_ends_the_list() -> None:
 
 
 @pytest.mark.requirement("F-22")
+async def test_an_empty_cursor_is_one_and_ends_the_list_where_it_leads_to_itself() -> None:
+    _, server, failure = await serve_pages(lambda _number, _cursor: {"tools": [], "nextCursor": ""})
+
+    assert failure is None
+    assert len(server.held) == 2
+
+
+@pytest.mark.requirement("F-22")
 @pytest.mark.parametrize("period", [1, 2, 5])
 async def test_pages_that_turn_in_a_circle_are_found(period: int) -> None:
     _, server, failure = await serve_pages(
