@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -16,6 +17,8 @@ __all__ = ["KEY_BYTES", "argument_digests", "load_or_create_key"]
 
 KEY_BYTES: Final = 32
 """The size of a key: a digest's, so that guessing it is no easier than breaking the hash."""
+_UNUSABLE: Final = frozenset({errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO})
+"""How a link, and what is not ours to read, fails to be opened. Another time would be no better."""
 _PERSON: Final = b"remit-arguments"
 
 
@@ -39,7 +42,7 @@ def load_or_create_key(path: Path) -> bytes:
     """Return the key at `path`; make one, for its owner only, where there is none.
 
     Two processes that start together get the same key. Raises ConfigError if what stands there is
-    not a key, or is open to others; OSError if it cannot be read or made.
+    not a key, is a link, or is open to others; OSError if it cannot be read or made now.
     """
     try:
         return _load(path)
@@ -49,7 +52,12 @@ def load_or_create_key(path: Path) -> bytes:
 
 
 def _load(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno not in _UNUSABLE:
+            raise
+        raise _unusable(path, error.strerror or "", f"rm {path}") from error
     try:
         status = os.fstat(descriptor)
         key = os.read(descriptor, KEY_BYTES + 1) if stat.S_ISREG(status.st_mode) else b""

@@ -22,6 +22,7 @@ from orchestrator.core.display import safe_line
 from orchestrator.core.documents import Document, read_json
 from orchestrator.core.errors import ConfigError, Where
 from orchestrator.core.ids import RunId
+from orchestrator.sessions.reading import TooLargeError, read_regular
 
 __all__ = [
     "HOME_VARIABLE",
@@ -272,9 +273,16 @@ def read_own(path: Path, *, bytes_max: int) -> Document | None:
     somebody else than its owner.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path, bytes_max=bytes_max)
     except FileNotFoundError:
         return None
+    except TooLargeError:
+        raise ConfigError(
+            f"{safe_line(str(path), reveal=True)} has more than {bytes_max} bytes",
+            code="E-CONFIG-TOO-LARGE",
+            fix="move it away",
+            where=Where(str(path)),
+        ) from None
     except OSError as error:
         raise _cannot("read", path, error) from error
     refuse_shared(path)

@@ -58,8 +58,11 @@ def test_a_key_is_not_read_through_a_link(tmp_path: Path) -> None:
     load_or_create_key(tmp_path / "real")
     (tmp_path / "audit.key").symlink_to(tmp_path / "real")
 
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(ConfigError) as caught:
         load_or_create_key(tmp_path / "audit.key")
+
+    assert caught.value.code == "E-AUDIT-KEY"
+    assert "symbolic links" in caught.value.why
 
 
 def test_equal_arguments_have_equal_digests_under_one_key_only() -> None:

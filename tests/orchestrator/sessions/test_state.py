@@ -173,6 +173,17 @@ def test_one_byte_past_its_bound_a_file_is_not_read(tmp_path: Path) -> None:
         read_own(file, bytes_max=file.stat().st_size - 1)
 
 
+@pytest.mark.parametrize("leads_to", ["/dev/zero", "pipe"])
+def test_what_would_never_end_is_not_read(tmp_path: Path, leads_to: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "kept.json").symlink_to(leads_to)
+
+    with pytest.raises(ConfigError) as caught:
+        read_own(tmp_path / "kept.json", bytes_max=100)
+
+    assert caught.value.code == "E-STATE-IO"
+
+
 def test_a_file_that_others_may_write_is_not_read(tmp_path: Path) -> None:
     file = tmp_path / "kept.json"
     replace_json(file, {"remit": 1})
