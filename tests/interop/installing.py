@@ -22,6 +22,7 @@ __all__ = [
     "FASTMCP_SKILLS",
     "FASTMCP_TASKS",
     "NODE",
+    "OTLP",
     "PYTHON",
     "InstallError",
     "PackageSet",
@@ -71,8 +72,9 @@ FASTMCP_TASKS: Final = PackageSet("fastmcp-tasks", ("fastmcp==4.1.4", "fastmcp-t
 FASTMCP_SKILLS: Final = PackageSet("fastmcp-skills", ("fastmcp==4.2.3",))
 
 ACP: Final = PackageSet("acp", ("@agentclientprotocol/sdk@2.4.0", "acpx@0.19.1"), is_node=True)
+OTLP: Final = PackageSet("otlp", ("opentelemetry-exporter-otlp-proto-http==1.45.2",))
 
-ALL: Final = (NODE, PYTHON, FASTMCP_TASKS, FASTMCP_SKILLS, ACP)
+ALL: Final = (NODE, PYTHON, FASTMCP_TASKS, FASTMCP_SKILLS, ACP, OTLP)
 
 
 def cache_folder() -> Path:
