@@ -13,6 +13,7 @@ from policies.errors import Place, excerpt_of, nearest_word
 from policies.evaluation import PolicySet, tests_of
 from policies.limits import PolicyLimits
 from policies.model import Assertion, ChildSubset, Hint, Never, Rule, RuleWord
+from policies.parsing import repeats_in
 from policies.validation import Finding, Severity
 
 __all__ = ["findings_of"]
@@ -24,6 +25,7 @@ _FIXES: Final = {
     "unknown-policy": "",
     "unproved-claim": "the extra `prove` lets a solver look further; a simpler condition helps as well",
     "unreachable-rule": "take it out, or have the rules that cover it cover less",
+    "repeated-word": "say it once; if another one was meant, name that one",
     "hint-permit": "permit the tools by name instead, or add `and digest pinned`",
 }
 """What mends each kind of finding."""
@@ -34,8 +36,8 @@ def findings_of(
 ) -> tuple[Finding, ...]:
     """Return what is found, in the order of files and lines.
 
-    Codes: `broken-claim` and `unknown-policy` (errors), `unproved-claim`, `unreachable-rule` and
-    `hint-permit` (warnings).
+    Codes: `broken-claim` and `unknown-policy` (errors), `unproved-claim`, `unreachable-rule`,
+    `hint-permit` and `repeated-word` (warnings).
     """
     bounds = limits or policy_set.limits
     # one for all claims: a file may make hundreds of them
@@ -49,6 +51,7 @@ def findings_of(
         ),
         *_unreachable(policy_set, bounds, patience),
         *_trusting(policy_set.rules),
+        *_repeated(policy_set),
     ]
     placed = [
         Finding(
@@ -145,6 +148,13 @@ def _unreachable(
     for rule in idle.values():
         message = f'{rule.word.value} "{rule.id}" decides no request: stronger rules cover it, or it cannot hold'
         yield "unreachable-rule", Severity.WARNING, message, rule.place, ""
+
+
+def _repeated(policy_set: PolicySet) -> Iterator[_Found]:
+    for source in policy_set.sources:
+        for each in repeats_in(source):
+            message = f"the {each.what} `{each.text}` stands in this list already"
+            yield "repeated-word", Severity.WARNING, message, each.place, ""
 
 
 def _trusting(rules: Iterable[Rule]) -> Iterator[_Found]:
