@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from acp.interfaces import Client
 
 from orchestrator.surfaces.acp.limits import AcpLimits
 from tests.orchestrator.surfaces.acp.stage import ALL, ASKS, Home, make_home, serving
+from tests.orchestrator.surfaces.acp.test_remote import follow, handed
+from tests.servers.oauth.running import OAuthWorld, oauth_world
 
 CAPABILITIES = schema.ClientCapabilities.model_validate({"elicitation": {"form": {}, "url": {}}})
 KINDS = frozenset(
@@ -173,3 +176,66 @@ async def test_a_form_is_filled_in_by_the_sdk(tmp_path: Any):
         await agent.prompt(session_id=opened.session_id, prompt=[acp.text_block("form")])
 
     assert '"action": "accept"' in editor.said
+
+
+@dataclass
+class EditorWithBrowser(Editor):
+    """One whose person agrees to an address, or does not; the browser follows it to its end."""
+
+    action: str = "accept"
+    asked: list[Any] = field(default_factory=list[Any])
+    over: list[str] = field(default_factory=list[str])
+
+    async def create_elicitation(
+        self, *, message: str, mode: Any, **kwargs: Any
+    ) -> schema.CreateElicitationResponse:
+        self.asked.append((message, mode))
+        if self.action == "decline":
+            return schema.DeclineElicitationResponse(action="decline")
+        threading.Thread(target=follow, args=(str(mode.url),)).start()
+        return schema.AcceptElicitationResponse(action="accept")
+
+    async def complete_elicitation(self, elicitation_id: str, **kwargs: Any) -> None:
+        self.over.append(elicitation_id)
+
+
+def at_address(world: OAuthWorld) -> schema.HttpMcpServer:
+    return schema.HttpMcpServer.model_validate(handed(world))
+
+
+async def test_a_person_logs_in_to_a_server_through_the_sdk(tmp_path: Any):
+    home = make_home(tmp_path, ALL)
+    editor = EditorWithBrowser()
+    with oauth_world() as world:
+        async with connected(home, "echoes", editor) as agent:
+            await agent.initialize(protocol_version=1, client_capabilities=CAPABILITIES)
+            opened = await agent.new_session(cwd=str(home.project), mcp_servers=[at_address(world)])
+            session = opened.session_id
+            before = len(world.calls("tools/call"))
+            await agent.prompt(session_id=session, prompt=[acp.text_block("/login own")])
+            await agent.prompt(session_id=session, prompt=[acp.text_block("a word")])
+        after = len(world.calls("tools/call"))
+
+    ((message, mode),) = editor.asked
+    assert message.startswith("log in to server own\nopens 127.0.0.1")
+    assert editor.over == [mode.elicitation_id]
+    assert "own is connected" in editor.said
+    assert editor.said.endswith("it said: a word")
+    assert (before, after) == (0, 1)
+
+
+async def test_a_person_who_declines_through_the_sdk_is_not_logged_in(tmp_path: Any):
+    home = make_home(tmp_path, ALL)
+    editor = EditorWithBrowser(action="decline")
+    with oauth_world() as world:
+        async with connected(home, "echoes", editor) as agent:
+            await agent.initialize(protocol_version=1, client_capabilities=CAPABILITIES)
+            opened = await agent.new_session(cwd=str(home.project), mcp_servers=[at_address(world)])
+            ended = await agent.prompt(
+                session_id=opened.session_id, prompt=[acp.text_block("/login own")]
+            )
+
+    assert ended.stop_reason == "end_turn"
+    assert editor.over == []
+    assert "own is connected" not in editor.said
+    assert "E-SERVER-AUTHORIZE" in editor.said
