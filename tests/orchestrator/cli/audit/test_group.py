@@ -14,8 +14,9 @@ from tests.orchestrator.cli.running import Remit
 
 def log_lines(*kinds: str, run: str = "r1") -> list[bytes]:
     chain = Chain()
-    opening = chain.link("log_opened", 0.0, Chain.opening(run))
-    return [opening, *(chain.link(kind, 1.0, {"agent": "a"}) for kind in kinds)]
+    begun = [chain.begin("log_opened", 0.0, Chain.opening(run))]
+    begun += [chain.begin(kind, 1.0, {"agent": "a"}) for kind in kinds]
+    return chain.link(begun)[0].splitlines(keepends=True)
 
 
 WriteLog = Callable[..., Path]
@@ -139,13 +140,11 @@ def test_a_line_that_is_no_record_ends_the_tail(remit: Remit, write_log: WriteLo
 
 def test_nothing_in_a_record_moves_the_terminal(remit: Remit, write_log: WriteLog):
     chain = Chain()
-    write_log(
-        "r1",
-        [
-            chain.link("log_opened", 0.0, Chain.opening("r1")),
-            chain.link("agent_started", 0.0, {"agent": "a\x1b[2J\u202eb"}),
-        ],
-    )
+    begun = [
+        chain.begin("log_opened", 0.0, Chain.opening("r1")),
+        chain.begin("agent_started", 0.0, {"agent": "a\x1b[2J\u202eb"}),
+    ]
+    write_log("r1", [chain.link(begun)[0]])
 
     ended = remit("audit", "tail")
 
