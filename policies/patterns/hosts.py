@@ -27,7 +27,11 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 """One network."""
 
-_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/?#]*)(?:[/?#].*)?", re.IGNORECASE | re.DOTALL)
+_URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)(?:[/?#].*)?", re.IGNORECASE | re.DOTALL)
+_NO_HOST: Final = frozenset(
+    {"about", "blob", "data", "file", "javascript", "mailto", "unix", "vbscript"}
+)
+"""Schemes of URLs that lead to no host, whatever stands where others have one."""
 _AUTHORITY: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NETWORK: Final = re.compile(r"[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?")
@@ -46,13 +50,16 @@ _UNCLEAR: Final = re.compile(r"[\x00-\x20\x7f\\]")
 def host_of(text: str, *, chars_max: int) -> str | Address | None:
     """Return the host that a URL or a bare `host:port` means, in lower case; None if it is unclear.
 
-    None: too long, a user name or an escape before the host, letters beyond ASCII in it, a backslash,
-    a space or a control character, and a number that is an address to some and a name to others.
+    None: too long, a scheme that leads to no host, a user name or an escape before the host,
+    letters beyond ASCII in it, a backslash, a space or a control character, and a number that is an
+    address to some and a name to others.
     """
     if len(text) > chars_max or _UNCLEAR.search(text):
         return None
     url = _URL.fullmatch(text)
-    found = _AUTHORITY.fullmatch(url[1] if url is not None else text)
+    if url is not None and url[1].lower() in _NO_HOST:
+        return None
+    found = _AUTHORITY.fullmatch(url[2] if url is not None else text)
     if found is None:
         # a bare IPv6 address has colons of its own
         return _address(text)
