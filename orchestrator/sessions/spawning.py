@@ -383,6 +383,9 @@ def _ask_parent_tool(desk: AskDesk, helpers: Helpers, *, seconds: float) -> Buil
 
 
 def _order(arguments: Mapping[str, object]) -> _Order:
+    known = cast("Mapping[str, object]", _SPAWN_SCHEMA["properties"])
+    for name in arguments.keys() - known.keys():  # it may have been meant to narrow the child
+        raise _bad(f"there is no argument {name!r}. {did_you_mean(name, known)}")
     definition = arguments.get("definition")
     background, resume = arguments.get("background", False), arguments.get("resume", False)
     if definition is not None and not isinstance(definition, str):

@@ -206,6 +206,7 @@ async def test_arguments_that_make_no_agent_are_told():
             asks(spawn("a", budget={"turns": "many"})),
             asks(spawn("no name!")),
             asks(spawn("a", tools="files/read")),
+            asks(spawn("a", tool=["files/read"])),  # what would narrow it, were it heeded
             answers("done"),
         ]
     )
@@ -216,6 +217,7 @@ async def test_arguments_that_make_no_agent_are_told():
     assert reasons == [
         DenyReason.BAD_ARGUMENTS,
         DenyReason.BUDGET_SPENT,
+        DenyReason.BAD_ARGUMENTS,
         DenyReason.BAD_ARGUMENTS,
     ]
 
