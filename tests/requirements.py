@@ -167,7 +167,7 @@ MANIFEST: Final = (
         R("I7", MUST, PROVEN, "A snapshot is frozen: nothing added later shows in it or can be called through it; removals do count."),
         R("I8", MUST, PROVEN, "A tool is called only while its definition is the pinned one."),
         R("I9", MUST, PROVEN, "Deny by default: no permit, no policy, a policy that does not parse, or an unknown operation all mean no."),
-        R("I10", MUST, PROVEN, "An error restricts: a condition without a value stops a permit and triggers a forbid or an ask."),
+        R("I10", MUST, PROVEN, "An error restricts: a condition without a value stops a permit and triggers a forbid; an ask then asks about what is let through, and lets nothing through."),
         R("I11", MUST, PROVEN, "Forbid wins, and the order or repetition of rules and files changes nothing."),
         R("I12", MUST, PROVEN, "Adding a forbid or an ask, or removing a permit, never allows more."),
         R("I13", MUST, PROVEN, "What is listed and what can be called are the same set."),

@@ -14,7 +14,7 @@ from orchestrator.core.errors import AuthorityError, DenyReason
 from orchestrator.core.ids import AgentId
 from policies import Context, Decision, Effect, Label, Operation, Principal, Request, explain
 
-__all__ = ["Deciding", "rule_of"]
+__all__ = ["Deciding", "asked_by", "rule_of"]
 
 _STRICTNESS: Final = {Effect.PERMIT: 0, Effect.ASK: 1, Effect.FORBID: 2}
 
@@ -142,6 +142,11 @@ def _named(principal: Principal, agent: AgentId) -> Principal:
 def rule_of(decision: Decision) -> str:
     """Return the first rule that decided, with its place; empty by default."""
     return decision.reasons[0].text if decision.reasons else ""
+
+
+def asked_by(decision: Decision) -> str:
+    """Return what a person is told of why they are asked: the first rule, and whether it had a value."""
+    return decision.reasons[0].marked if decision.reasons else ""
 
 
 def _stricter(one: Decision, other: Decision | None) -> Decision:

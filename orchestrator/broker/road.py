@@ -22,7 +22,7 @@ from orchestrator.authority.snapshot import Capability, CapabilitySnapshot
 from orchestrator.broker.answering import read_answer
 from orchestrator.broker.asking import Asking
 from orchestrator.broker.builtins import BuiltinTool
-from orchestrator.broker.deciding import Deciding, rule_of
+from orchestrator.broker.deciding import Deciding, asked_by, rule_of
 from orchestrator.broker.duties import Duties
 from orchestrator.broker.failing import failed
 from orchestrator.broker.flights import CallFlight, Draining, Seen
@@ -326,7 +326,7 @@ class Broker:
     ) -> Approval:
         """Have a person decide."""
         patience = self._duties.patience(decision, self._limits.approval_seconds_max)
-        return await self._asking.ask(wish, capability, stamp, rule_of(decision), patience)
+        return await self._asking.ask(wish, capability, stamp, asked_by(decision), patience)
 
     def _admitted(
         self,

@@ -27,6 +27,7 @@ from orchestrator.agents.events import InputMissing
 from orchestrator.authority.history import PolicyHistory
 from orchestrator.authority.ledger import Ledger
 from orchestrator.broker import AgentView
+from orchestrator.broker.deciding import asked_by
 from orchestrator.core.errors import RemitError
 from orchestrator.core.ids import AgentId, ServerName
 from orchestrator.sessions.agents import AgentFlight
@@ -303,7 +304,7 @@ class Inquiries:
             agent=view.agent if view is not None else AgentId(""),
             view=view,
             effect=found.effect,
-            rule=str(found.reasons[0]) if found.reasons else "",
+            rule=asked_by(found),
         )
 
 

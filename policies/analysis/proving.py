@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from policies.analysis.axes import Axis
-from policies.analysis.spaces import Space
+from policies.analysis.spaces import Space, surely_means
 from policies.evaluation.conditions import compile_condition
 from policies.evaluation.ready import who_fits
 from policies.limits import PolicyLimits
@@ -115,16 +115,19 @@ class _Query:
 
     def effects(self, rules: Sequence[Rule | Never]) -> _Effects:
         z3 = self.z3
+        true: dict[RuleWord, list[Any]] = {word: [] for word in RuleWord}
         spoken: dict[RuleWord, list[Any]] = {word: [] for word in RuleWord}
         for rule in rules:
             if isinstance(rule, Rule):
                 spoken[rule.word].append(self._speaks(rule))
+                true[rule.word].append(self._holds(rule))
         denied = z3.Or(*spoken[RuleWord.FORBID], *spoken[RuleWord.REQUIRE])
         asked = z3.Or(*spoken[RuleWord.ASK])
-        permitted = z3.Or(*spoken[RuleWord.PERMIT])
+        permitted = z3.Or(*true[RuleWord.PERMIT])
+        # an ask without a value asks about what is permitted, and lets nothing else through
         return _Effects(
             z3.And(permitted, z3.Not(asked), z3.Not(denied)),
-            z3.And(z3.Or(permitted, asked), z3.Not(denied)),
+            z3.And(z3.Or(permitted, *true[RuleWord.ASK]), z3.Not(denied)),
         )
 
     def meant(self, never: Never) -> Any:  # noqa: ANN401  # a term of z3
@@ -133,22 +136,21 @@ class _Query:
             who if never.condition is None else self.z3.And(who, self._truth(never.condition).true)
         )
 
+    def _holds(self, rule: Rule) -> Any:  # noqa: ANN401  # a term of z3
+        """Return where a rule is about the request, and its condition true."""
+        if not surely_means(rule, self.space.resource):
+            return self.z3.Or()
+        true = True if rule.condition is None else self._truth(rule.condition).true
+        return self.z3.And(self._who(rule.who), true)
+
     def _speaks(self, rule: Rule) -> Any:  # noqa: ANN401  # a term of z3
+        """Return where a rule restricts: no value does."""
         z3 = self.z3
-        holds = (
-            _Truth(true=True, false=False)
-            if rule.condition is None
-            else self._truth(rule.condition)
-        )
-        match rule.word:
-            case RuleWord.PERMIT:
-                speaks = holds.true
-            case RuleWord.REQUIRE:
-                speaks = z3.Not(holds.true)
-            case _:
-                # no value restricts
-                speaks = z3.Not(holds.false)
-        return z3.And(self._who(rule.who), speaks)
+        if rule.condition is None:
+            return self._who(rule.who)
+        holds = self._truth(rule.condition)
+        required = rule.word is RuleWord.REQUIRE
+        return z3.And(self._who(rule.who), z3.Not(holds.true if required else holds.false))
 
     def _who(self, who: Who) -> Any:  # noqa: ANN401  # a term of z3
         roles, fits = who.roles, who_fits(who)

@@ -31,7 +31,7 @@ from policies.model import (
 )
 from policies.patterns import matcher_of
 
-__all__ = ["OTHER_SERVER", "Side", "Space", "spaces"]
+__all__ = ["OTHER_SERVER", "Side", "Space", "spaces", "surely_means"]
 
 OTHER_SERVER: Final = "some_other_server"
 """A server that no rule names."""
@@ -216,6 +216,15 @@ def _of_kind(
 def _fits(target: Target, server: str, kind: Kind) -> bool:
     return (target.servers is None or server in target.servers) and kind_fits(
         target.kind, kind.value
+    )
+
+
+def surely_means(rule: Rule, resource: Resource) -> bool:
+    """Return True if a rule names this: False as well for a name that cannot be read in one way."""
+    return any(
+        _fits(target, resource.server, Kind(resource.kind))
+        and matcher_of(target.names)(resource.name) is True
+        for target in rule.targets
     )
 
 

@@ -102,7 +102,7 @@ class Maybe:
             return None
         if holds is True and self.name_known:
             return ready.spoken
-        # no value: a permit does not speak, everything else does
+        # no value: a permit does not speak, everything else does; an ask then only restricts
         return None if ready.effect is Effect.PERMIT else ready.errored
 
 

@@ -1,4 +1,8 @@
-"""What is said to one principal about one thing, whatever the context: forbid over ask over permit."""
+"""What is said to one principal about one thing, whatever the context: forbid over ask over permit.
+
+An ask whose condition has no value only restricts: what a permit lets through, it asks about. By itself
+it lets nothing through, so that an argument made to be mistaken gets no further than an honest one.
+"""
 
 from __future__ import annotations
 
@@ -87,13 +91,23 @@ class Verdict:
 
     @property
     def _named(self) -> frozenset[Effect]:
+        (forbids, forbidden), (asks, asked), (permits, permitted) = self._stages
         effects: set[Effect] = set()
-        for effect, (maybes, certain) in zip(_STRONGEST_FIRST, self._stages, strict=True):
-            if maybes or certain is not None:
-                effects.add(effect)
-            if certain is not None:
-                return frozenset(effects)
-        return frozenset(effects | {Effect.FORBID})
+        if forbids or forbidden is not None:
+            effects.add(Effect.FORBID)
+        if forbidden is not None:
+            return frozenset(effects)
+        surely = asked is not None and not _without_value((asked,))
+        lets = bool(permits) or permitted is not None
+        if surely or any(maybe.name_known for maybe in asks) or (lets and (asks or asked)):
+            effects.add(Effect.ASK)
+        if surely:
+            return frozenset(effects)
+        if lets and asked is None:
+            effects.add(Effect.PERMIT)
+        if permitted is None:
+            effects.add(Effect.FORBID)
+        return frozenset(effects)
 
     def decide(self, context: Context) -> Decision:
         """Return the decision in this context; the same as the set's own `decide`. Never raises."""
@@ -116,27 +130,39 @@ class Verdict:
         return _with(decision, duties) if duties else decision
 
     def spoken(self, context: Context) -> tuple[Reason, ...]:
-        """Return every rule that permits, asks or forbids in this context, by file and line."""
+        """Return every rule that permits, asks or forbids in this context, by file and line.
+
+        An ask without a value is none of them where nothing else lets the request through.
+        """
         found = [
             reason
             for maybe in self._speaking
             if (answer := maybe.answer(context, self._resource)) is not None
             for reason in answer.reasons
         ]
+        for reason in found:
+            if not reason.errored and reason.effect is not Effect.FORBID:
+                break
+        else:
+            found = [reason for reason in found if reason.effect is Effect.FORBID]
         if self._bounds is not None:
             found += self._bounds.spoken(context)
         return tuple(sorted(found, key=_position))
 
     def _decided(self, context: Context) -> Decision:
         resource = self._resource
+        unsure: list[Decision] | None = None
         for maybes, certain in self._stages:
-            spoken = [
-                found for maybe in maybes if (found := maybe.answer(context, resource)) is not None
-            ]
-            if certain is not None:
-                spoken.append(certain)
-            if spoken:
-                return _joined(spoken)
+            spoken = [] if certain is None else [certain]
+            for maybe in maybes:
+                found = maybe.answer(context, resource)
+                if found is not None:
+                    spoken.append(found)
+            if not spoken:
+                continue
+            if spoken[0].effect is not Effect.ASK or not _without_value(spoken):
+                return _joined(unsure or spoken)
+            unsure = spoken
         return NO_PERMIT
 
     def _tried(self) -> frozenset[Effect]:
@@ -182,20 +208,36 @@ def verdict_of(speaking: Sequence[Maybe], resource: Resource, limits: PolicyLimi
     """Sort the rules about something into what they can still say."""
     stages = tuple(_stage(speaking, effect) for effect in _STRONGEST_FIRST)
     duties = _stage(speaking, None)
-    constant: Decision | None = NO_PERMIT
-    for maybes, certain in stages:
-        if maybes:
-            constant = None
-            break
-        if certain is not None:
-            constant = certain
-            break
+    constant = _constant(stages)
     if constant is not None and constant.effect is not Effect.FORBID:
         if duties[0]:
             constant = None
         elif duties[1] is not None:
             constant = _with(constant, duties[1].duties)
     return Verdict(constant, resource, limits, stages, duties, tuple(speaking))
+
+
+def _constant(stages: Iterable[_Stage]) -> Decision | None:
+    """Return what the stages come to, duties aside, if no context can change it."""
+    unsure: Decision | None = None
+    for maybes, certain in stages:
+        if maybes:
+            return None
+        if certain is None:
+            continue
+        if certain.effect is not Effect.ASK or not _without_value((certain,)):
+            return unsure or certain
+        unsure = certain
+    return NO_PERMIT
+
+
+def _without_value(spoken: Sequence[Decision]) -> bool:
+    """Return True if no rule of these had a value: asks then only restrict."""
+    for decision in spoken:
+        for reason in decision.reasons:
+            if not reason.errored:
+                return False
+    return True
 
 
 def _stage(speaking: Iterable[Maybe], effect: Effect | None) -> _Stage:
@@ -215,8 +257,10 @@ def _stage(speaking: Iterable[Maybe], effect: Effect | None) -> _Stage:
             certain.append(ready.errored)
     spoken = _joined(certain) if certain else None
     # a rule that speaks anyway makes those of its own effect that only may speak irrelevant,
-    # unless one of them brings a duty, or lifts one
-    return ((), spoken) if spoken is not None and not burdened else (tuple(maybes), spoken)
+    # unless one of them brings a duty, or lifts one, or lets through what this one would not
+    restricts = effect is Effect.ASK and _without_value(certain)
+    idle = spoken is not None and not burdened and not restricts
+    return ((), spoken) if idle else (tuple(maybes), spoken)
 
 
 def _joined(decisions: Sequence[Decision]) -> Decision:

@@ -42,14 +42,14 @@ class Explanation:
         what = f"{request.resource.server}/{request.resource.name}"
         role = request.principal.role
         lines = [f"{self.decision.effect.value}: {request.action.value} on {what} for role {role}"]
-        lines += [f"  by {_word(reason)} {_marked(reason)}" for reason in self.deciding]
+        lines += [f"  by {_word(reason)} {reason.marked}" for reason in self.deciding]
         if not self.deciding:
             lines.append("  no rule permits it (default deny)")
-        lines += [f"  over {_word(reason)} {_marked(reason)}" for reason in self.losing]
+        lines += [f"  over {_word(reason)} {reason.marked}" for reason in self.losing]
         lines += [f"  with {duty}" for duty in self.decision.duties]
         nearest = self.nearest
         if nearest is not None:
-            lines.append(f"  nearest {_word(nearest.rule)} {nearest.rule}:")
+            lines.append(f"  nearest {_word(nearest.rule)} {nearest.rule.marked}:")
             lines += [f"    {lack}" for lack in nearest.lacks]
             lines += [f"    {test}" for test in nearest.failed]
         return "\n".join(lines)
@@ -93,6 +93,7 @@ class Explanation:
                         "operator": test.operator,
                         "expected": test.expected,
                         "actual": test.actual,
+                        "flaw": test.flaw,
                         "errored": test.errored,
                         "negated": test.negated,
                     }
@@ -123,10 +124,6 @@ def explain(policy_set: PolicySet, request: Request) -> Explanation:
 
 def _word(reason: Reason) -> str:
     return reason.effect.value if reason.word is None else reason.word.value
-
-
-def _marked(reason: Reason) -> str:
-    return f"{reason} (its condition has no value)" if reason.errored else str(reason)
 
 
 def _reason_json(reason: Reason) -> dict[str, object]:

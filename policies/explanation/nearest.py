@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -35,7 +35,8 @@ _LETTING: Final = (Effect.PERMIT, Effect.ASK)
 class NearMiss:
     """The permit or ask that lacked least: what did not fit, in words, and the tests that failed.
 
-    `about_this` if it is about this very thing and operation: then it names nothing else.
+    `about_this` if it is about this very thing and operation: then it names nothing else. The rule is
+    `errored` if its condition had no value.
     """
 
     rule: Reason
@@ -79,12 +80,14 @@ class _Candidate:
     about_this: bool
 
     def miss(self, request: Request) -> NearMiss:
-        return NearMiss(
-            rule=self.reason,
-            lacks=self.lacks,
-            failed=() if self.failing is None else self.failing.tests(request),
-            about_this=self.about_this,
-        )
+        failing, rule = self.failing, self.reason
+        failed = () if failing is None else failing.tests(request)
+        for test in failed:
+            # a condition has a value if each of its tests has one
+            if test.errored and failing is not None and failing.errs(request):
+                rule = replace(rule, errored=True)
+                break
+        return NearMiss(rule=rule, lacks=self.lacks, failed=failed, about_this=self.about_this)
 
 
 class _Letting:

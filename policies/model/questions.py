@@ -272,6 +272,11 @@ class Reason:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def marked(self) -> str:
+        """The rule with its place, and that its condition had no value where it had none."""
+        return f"{self} (its condition has no value)" if self.errored else str(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:

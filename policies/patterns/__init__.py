@@ -17,7 +17,7 @@ from policies.patterns.hosts import (
 )
 from policies.patterns.names import Matcher, NamePattern, covers, expand_braces, matcher_of
 from policies.patterns.outlines import outline
-from policies.patterns.paths import NormalPath, normal_path, path_like, under
+from policies.patterns.paths import NormalPath, normal_path, path_flaw, path_like, under
 from policies.patterns.pointers import parse_pointer
 from policies.patterns.uris import parse_uri_pattern, uri_parts
 
@@ -39,6 +39,7 @@ __all__ = [
     "parse_network",
     "parse_pointer",
     "parse_uri_pattern",
+    "path_flaw",
     "path_like",
     "under",
     "uri_parts",

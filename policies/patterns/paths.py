@@ -11,7 +11,7 @@ from policies.patterns.errors import PatternError
 from policies.patterns.escapes import HOSTILE, decoded
 from policies.patterns.globs import route
 
-__all__ = ["NormalPath", "normal_path", "path_like", "under"]
+__all__ = ["NormalPath", "normal_path", "path_flaw", "path_like", "under"]
 
 _DECODINGS: Final = 3
 
@@ -32,10 +32,22 @@ def normal_path(text: str, *, chars_max: int) -> NormalPath | None:
     starts with `~`, one whose first part has a colon (a drive, or a URI), and one whose letters are
     not in NFC: a file system may take it for another name than its NFC form, or for the same.
     """
-    if not text or len(text) > chars_max or text[0] == "~" or HOSTILE.search(text):
-        return None
+    found = _read(text, chars_max)
+    return None if isinstance(found, str) else found
+
+
+def _read(text: str, chars_max: int) -> NormalPath | str:
+    """Return the path that `text` means, or what of it leaves that unsaid."""
+    if not text:
+        return "it is empty"
+    if len(text) > chars_max:
+        return "it is too long"
+    if text[0] == "~":
+        return "it begins with `~`"
+    if HOSTILE.search(text):
+        return "it has a backslash or a control character"
     if normalize("NFC", text) != text:
-        return None
+        return "its letters are not in NFC"
     absolute = text[0] == "/"
     written = text.split("/")
     parts: list[str] = []
@@ -45,9 +57,9 @@ def normal_path(text: str, *, chars_max: int) -> NormalPath | None:
         if part != "..":
             parts.append(part)
         elif parts or not absolute:
-            return None
+            return "it has `..`"
     if not absolute and (":" in written[0] or (parts and ":" in parts[0])):
-        return None
+        return "its first part has a colon"
     return NormalPath(absolute, tuple(parts))
 
 
@@ -95,8 +107,8 @@ def _in_all_readings(
     answer_of: Callable[[NormalPath], bool | None], chars_max: int
 ) -> Callable[[str], bool | None]:
     def read(text: str) -> bool | None:
-        path = normal_path(text, chars_max=chars_max)
-        return None if path is None else answer_of(path)
+        path = _read(text, chars_max)
+        return None if isinstance(path, str) else answer_of(path)
 
     def test(text: str) -> bool | None:
         answer = read(text)
@@ -113,3 +125,24 @@ def _in_all_readings(
         return None
 
     return test
+
+
+def path_flaw(text: str, *, beside: str, chars_max: int) -> str:
+    """Return what of a path leaves it without a value where it is compared with the path `beside`.
+
+    Empty if nothing is found. For a person: it is not what decides.
+    """
+    root = normal_path(beside, chars_max=chars_max)
+    reading, decodes = text, ""
+    for _ in range(_DECODINGS):
+        path = _read(reading, chars_max)
+        if isinstance(path, str):
+            return f"{path}{decodes}"
+        if root is not None and path.absolute is not root.absolute:
+            kinds = ("absolute", "relative") if path.absolute else ("relative", "absolute")
+            return f"it is {kinds[0]}{decodes}, and the rule's path is {kinds[1]}"
+        plain = decoded(reading)
+        if plain is None or plain == reading:
+            break
+        reading, decodes = plain, " once it is decoded"
+    return "it can be decoded in two ways" if decoded(text) != text else ""

@@ -12,26 +12,37 @@ from tests.policies.naive_values import NONE, at, fact, kinds, leaves_of, like, 
 
 
 def naive_decide(rules: Sequence[Rule], request: Request) -> Effect:
-    speaking = {rule.effect for rule in rules if speaks(rule, request)}
-    order = (Effect.FORBID, Effect.ASK, Effect.PERMIT)
-    return next((effect for effect in order if effect in speaking), Effect.FORBID)
+    values = [(rule.word, truth_of(rule, request)) for rule in rules if about(rule, request)]
+    some = {word: [value for each, value in values if each is word] for word in m.RuleWord}
+    if max(some[m.RuleWord.FORBID], default=0) > 0 or min(some[m.RuleWord.REQUIRE], default=1) < 1:
+        return Effect.FORBID
+    # how far somebody gets without any ask, and the most that an ask is worth
+    let = Effect.PERMIT if 1 in some[m.RuleWord.PERMIT] else Effect.FORBID
+    ask = max(some[m.RuleWord.ASK], default=0)
+    if ask == 1:
+        return Effect.ASK
+    return Effect.ASK if ask == NONE and let is Effect.PERMIT else let
 
 
-def speaks(rule: Rule, request: Request) -> bool:
+def truth_of(rule: Rule, request: Request) -> float:
+    return 1 if rule.condition is None else truth(rule.condition, request)
+
+
+def about(rule: Rule, request: Request) -> bool:
     principal, who, depth = request.principal, rule.who, rule.who.depth
-    about = [
-        request.action in rule.operations,
-        any(meant(target, request.resource) for target in rule.targets),
-        who.roles is None or principal.role in who.roles,
-        who.agents is None or any(like(p, principal.agent) for p in who.agents),
-        who.below_roles is None or any(each.role in who.below_roles for each in principal.above),
-        who.interactive in (None, principal.interactive),
-        depth is None
-        or (depth.low or 0) <= principal.depth <= (depth.high or 9 * (depth.low or 0)),
-    ]
-    holds = 1.0 if rule.condition is None else truth(rule.condition, request)
-    holds = 1 - holds if rule.word is m.RuleWord.REQUIRE else holds
-    return all(about) and (holds == 1 or (holds == NONE and rule.effect is not Effect.PERMIT))
+    return all(
+        (
+            request.action in rule.operations,
+            any(meant(target, request.resource) for target in rule.targets),
+            who.roles is None or principal.role in who.roles,
+            who.agents is None or any(like(p, principal.agent) for p in who.agents),
+            who.below_roles is None
+            or any(each.role in who.below_roles for each in principal.above),
+            who.interactive in (None, principal.interactive),
+            depth is None
+            or (depth.low or 0) <= principal.depth <= (depth.high or 9 * (depth.low or 0)),
+        )
+    )
 
 
 def meant(target: m.Target, what: Resource) -> bool:

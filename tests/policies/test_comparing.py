@@ -110,6 +110,76 @@ def test_a_space_too_large_to_try_is_proved_by_the_solver() -> None:
     assert proof(f'permit "p" call on a/t when {MANY}', child) is Proof.REFUTED
 
 
+NEVER_TRUE = "arg(/x) == 1 and arg(/x) == 2"
+"""False for most, and without a value where there is no number."""
+TRIED_AND_SOLVED = (PolicyLimits(), PolicyLimits(analysis_requests_max=1))
+
+
+@pytest.mark.parametrize("limits", TRIED_AND_SOLVED, ids=["tried", "solved"])
+@pytest.mark.parametrize(
+    ("child", "parent", "answer"),
+    [
+        # alone it lets nothing through, however it is looked for
+        (f'ask "a" call on a/t when {NEVER_TRUE}', 'permit "q" call on a/u', Proof.PROVED),
+        ('ask "a" call on a/t when arg(/x) == 1', 'permit "q" call on a/u', Proof.REFUTED),
+        # beside a permit it takes that away where it has no value
+        (
+            f'ask "a" call on a/t when {NEVER_TRUE} permit "p" call on a/t',
+            'permit "q" call on a/t',
+            Proof.PROVED,
+        ),
+        (
+            f'ask "a" call on a/t when {NEVER_TRUE} permit "p" call on a/t',
+            'ask "q" call on a/t',
+            Proof.REFUTED,
+        ),
+        (
+            'permit "p" call on a/t when arg(/n) < 5',
+            f'permit "q" call on a/t ask "a" call on a/t when {NEVER_TRUE}',
+            Proof.REFUTED,
+        ),
+        (
+            'permit "p" call on a/t when arg(/n) < 5 and arg(/x) == 1',
+            f'permit "q" call on a/t when arg(/n) < 5 ask "a" call on a/t when {NEVER_TRUE}',
+            Proof.PROVED,
+        ),
+        (
+            'ask "b" call on a/t when arg(/n) < 5',
+            f'permit "q" call on a/t when arg(/n) < 6 ask "a" call on a/t when {NEVER_TRUE}',
+            Proof.PROVED,
+        ),
+        (
+            'ask "b" call on a/t when arg(/n) < 5',
+            'ask "a" call on a/t when arg(/n) < 5 and arg(/x) != 1',
+            Proof.REFUTED,
+        ),
+    ],
+)
+def test_an_ask_without_a_value_allows_nothing_and_restricts(
+    child: str, parent: str, answer: Proof, limits: PolicyLimits
+) -> None:
+    assert subset(loaded(child), loaded(parent), limits=limits).proof is answer
+
+
+@pytest.mark.parametrize("limits", TRIED_AND_SOLVED, ids=["tried", "solved"])
+def test_what_an_ask_without_a_value_asks_about_is_not_permitted(limits: PolicyLimits) -> None:
+    text = (
+        'policy t v1 { permit "p" call on a/t\n'
+        'ask "a" call on a/t unless exists arg(/x) and arg(/x) == 1 }\n'
+        "assert never call on a/t unless arg(/x) == 1\n"
+    )
+    policy_set = load([Source("t.policy", text)])
+    (claim,) = policy_set.assertions
+    assert not isinstance(claim, ChildSubset)
+    assert breaks(policy_set, claim, limits=limits).proof is Proof.PROVED
+
+
+def test_an_ask_that_is_never_true_decides_something_only_beside_a_permit() -> None:
+    ask = f'ask "a" call on a/t when {NEVER_TRUE}'
+    assert [each.code for each in findings_of(loaded(ask))] == ["unreachable-rule"]
+    assert not findings_of(loaded(f'{ask} permit "p" call on a/t'))
+
+
 def test_without_the_solver_such_a_space_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "z3", None)
     child = f'permit "p" call on a/t when {MANY} and arg(/x) == 1'

@@ -139,7 +139,7 @@ def test_a_kind_narrows_and_a_template_is_a_resource(kind: str, effect: str):
 
 @pytest.mark.requirement("I10")
 @pytest.mark.parametrize(
-    ("effect", "outcome"), [("permit", "forbid"), ("ask", "ask"), ("forbid", "forbid")]
+    ("effect", "outcome"), [("permit", "forbid"), ("ask", "forbid"), ("forbid", "forbid")]
 )
 @pytest.mark.parametrize("word", ["when", "unless"])
 def test_a_condition_without_a_value_restricts(effect: str, outcome: str, word: str):
@@ -456,18 +456,30 @@ def test_an_ask_that_always_speaks_leaves_a_conditional_forbid_open():
             'permit "x" call on a/t forbid "f" call on a/t when exists arg(/p) or arg(/p) == 1',
             False,
         ),
-        ('ask "x" call on a/t when arg(/p) == 1 and arg(/p) == 2', True),
+        ('ask "x" call on a/t when arg(/p) == 1 or arg(/p) == 2', True),
+        ('ask "x" call on a/t when arg(/p) == 1 and arg(/p) == 2', False),
         ('ask "x" call on a/t when exists arg(/p) and not exists arg(/p)', False),
         ('permit "x" call on a/t unless arg(/p) under "a/"', True),
         ('permit "x" call on a/t unless arg(/p) under "/a/"', True),
-        # only a path that one reads as below and another as beside
-        (NEVER_BUT_ERRED + 'forbid "f" call on a/t unless arg(/p) under "."', True),
-        # only a string that is no path at all
-        (NO_PATH + 'forbid "f" call on a/t unless arg(/p) == "q" or arg(/p) != "q"', True),
     ],
 )
 def test_a_tool_is_visible_if_some_arguments_get_through(rules: str, visible: bool):
     assert verdict_of(rules).visible is visible
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'ask "x" call on a/t when arg(/p) == 1 and arg(/p) == 2',
+        # only a path that one reads as below and another as beside
+        NEVER_BUT_ERRED + 'forbid "f" call on a/t unless arg(/p) under "."',
+        # only a string that is no path at all
+        NO_PATH + 'forbid "f" call on a/t unless arg(/p) == "q" or arg(/p) != "q"',
+    ],
+)
+def test_a_permitted_call_is_asked_about_if_some_arguments_leave_an_ask_without_a_value(rules: str):
+    assert Effect.ASK in verdict_of(f"{PERMIT}{rules}").possible
+    assert Effect.ASK not in verdict_of(rules).possible
 
 
 # ------------------------------------------------------------------------------------ without a policy

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from policies import Operation, explain
 from tests.policies.support import EXAMPLE, example, loaded, request
 
@@ -32,13 +34,14 @@ def test_losing_rules_are_listed():
 
 def test_the_nearest_permit_says_which_test_failed():
     asked = request("files/write_file", {"path": "/etc/passwd", "size": "big"}, role="writer")
+    no_value = 'arg(/path) under "out/" must hold, and it has no value'
     explanation = explain(example(), asked)
 
     assert explanation.to_text().splitlines() == [
         "forbid: call on files/write_file for role writer",
         "  no rule permits it (default deny)",
-        '  nearest permit "write-brief" (release.policy:7):',
-        '    arg(/path) under "out/" must hold, and it has no value (the argument is string)',
+        '  nearest permit "write-brief" (release.policy:7) (its condition has no value):',
+        f"    {no_value} (the argument is string: it is absolute, and the rule's path is relative)",
         "    arg(/size) <= 65536 must hold, and it has no value (the argument is string)",
     ]
 
@@ -78,6 +81,81 @@ def test_an_ask_that_does_not_hold_is_as_near_as_a_permit():
         '  nearest ask "late" (t.policy:3):',
         "    arg(/n) > 3 must hold, and it does not (the argument is number)",
     ]
+
+
+def test_an_ask_without_a_value_that_asks_about_nothing_is_the_nearest_and_says_why():
+    policy_set = loaded('ask "docs" call on a/t when arg(/path) under "/srv/docs"')
+    explanation = explain(policy_set, request(arguments={"path": "/srv/docs/../../etc/passwd"}))
+    why = (
+        'arg(/path) under "/srv/docs" must hold, and it has no value '
+        "(the argument is string: it has `..`)"
+    )
+
+    assert explanation.to_text().splitlines()[1:] == [
+        "  no rule permits it (default deny)",
+        '  nearest ask "docs" (t.policy:2) (its condition has no value):',
+        f"    {why}",
+    ]
+    assert explanation.to_agent() == f"no rule permits it; {why}"
+    assert not explanation.losing
+
+
+def test_an_ask_without_a_value_that_asks_about_a_permit_is_marked_and_the_permit_has_lost():
+    policy_set = loaded('permit "p" call on a/t\nask "docs" call on a/t when arg(/n) > 1')
+
+    assert explain(policy_set, request()).to_text().splitlines()[1:] == [
+        '  by ask "docs" (t.policy:3) (its condition has no value)',
+        '  over permit "p" (t.policy:2)',
+    ]
+
+
+@pytest.mark.parametrize("beside", ["", 'permit "p" call on a/t\n', 'ask "q" call on a/t\n'])
+def test_an_ask_without_a_value_has_lost_to_a_forbid_only_if_it_had_something_to_ask_about(
+    beside: str,
+):
+    rules = 'ask "docs" call on a/t when arg(/n) > 1\nforbid "f" call on a/t'
+    explanation = explain(loaded(beside + rules), request())
+
+    losing = {reason.rule for reason in explanation.losing}
+    assert losing == ({"docs", beside.split('"')[1]} if beside else set())
+    assert (explanation.nearest is None) is bool(beside)
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "flaw"),
+    [
+        ('under "out"', "", "it is empty"),
+        ('under "out"', "x" * 4097, "it is too long"),
+        ('under "out"', "~/out", "it begins with `~`"),
+        ('under "out"', "out\\x", "it has a backslash or a control character"),
+        ('under "out"', "out/e\u0301", "its letters are not in NFC"),
+        ('under "out"', "out/../x", "it has `..`"),
+        ('path_like "out/*"', "../out/x", "it has `..`"),
+        ('under "out"', "out/%2e%2e/x", "it has `..` once it is decoded"),
+        ('under "out"', "C:/out", "its first part has a colon"),
+        ('under "/out"', "out/x", "it is relative, and the rule's path is absolute"),
+        ('under "out"', "%6fut", "it can be decoded in two ways"),
+        ('under "out"', "out%ff", "it can be decoded in two ways"),
+        ('starts_with "out"', 7, ""),
+        ('under "out"', ["../x"], ""),
+    ],
+)
+def test_what_of_a_path_leaves_it_without_a_value_is_told(rule: str, path: object, flaw: str):
+    policy_set = loaded(f'ask "a" call on a/t when arg(/p) {rule}')
+    nearest = explain(policy_set, request(arguments={"p": path})).nearest
+
+    assert nearest is not None
+    assert [(test.errored, test.flaw) for test in nearest.failed] == [(True, flaw)]
+    assert nearest.rule.errored
+
+
+def test_a_rule_of_which_one_test_has_no_value_and_another_fails_has_a_value():
+    policy_set = loaded('permit "p" call on a/t when arg(/n) > 1 and arg(/m) > 1')
+    nearest = explain(policy_set, request(arguments={"n": 0})).nearest
+
+    assert nearest is not None
+    assert [test.errored for test in nearest.failed] == [False, True]
+    assert not nearest.rule.errored
 
 
 def test_a_permit_comes_before_an_ask_that_lacks_as_much():
@@ -167,6 +245,7 @@ def test_the_json_has_the_same_grounds():
                     "operator": "<=",
                     "expected": "65536",
                     "actual": "number",
+                    "flaw": "",
                     "errored": False,
                     "negated": False,
                 }

@@ -140,11 +140,12 @@ def test_between_two_whole_numbers_that_follow_each_other_there_is_no_third():
 
 def test_of_two_paths_one_may_be_unclear_and_the_other_not():
     rules = (
+        'permit "p" call on a/t\n'
         'require "r" call on a/t that arg(/p) under "in" or not (arg(/p) under "in")\n'
         'ask "q" call on a/t when arg(/p) under "out" and not (arg(/p) under "out")'
     )
 
-    assert reached(rules) == {"ask", "forbid"}
+    assert reached(rules) == {"ask", "forbid", "permit"}
 
 
 def test_examples_are_made_of_lengths_up_to_a_bound_and_beyond_it_nothing_is_concluded():

@@ -73,6 +73,31 @@ def test_what_is_handed_on_under_no_condition_is_reachable_or_not(
     assert Ceiling(verdict=verdict, depth=2, children=1).reachable is reachable
 
 
+@pytest.mark.requirement("I6", "I10")
+@pytest.mark.parametrize("permit", ["", 'permit "log" delegate on git/log for role chief'])
+def test_what_an_ask_may_be_about_is_not_handed_on_where_its_condition_has_no_value(
+    permit: str,
+) -> None:
+    text = rules(f'{permit} ask "some" delegate on git/log for role chief when arg(/n) > 3')
+    verdict = policy(text).verdict(CHIEF, Operation.DELEGATE, Resource("git", "tool", "log"))
+    ceiling = Ceiling(verdict=verdict, depth=2, children=1)
+
+    refused = [ceiling.refusal(Context({"n": n})) is not None for n in (5, "five", 1)]
+
+    assert ceiling.reachable is bool(permit)
+    assert refused == [True, True, not permit]
+
+
+@pytest.mark.requirement("I10", "I13")
+def test_a_tool_that_only_an_ask_without_a_value_is_about_is_not_in_the_table() -> None:
+    never = 'ask "log" call on git/log when arg(/n) == 1 and arg(/n) == 2'
+    permit = 'permit "all" call on git/log'
+
+    assert names(Shop().table(f"policy p v1 {{ {never} }}")) == []
+    table = Shop().table(f"policy p v1 {{ {never} {permit} }}")
+    assert found(table, "git", "log").verdict.possible == {Effect.ASK, Effect.PERMIT}
+
+
 @pytest.mark.requirement("I6")
 def test_who_asks_for_a_table_without_saying_how_many_children_there_are_has_none() -> None:
     text = rules('permit "log" delegate on git/log for role chief max children 1')

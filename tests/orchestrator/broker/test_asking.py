@@ -60,6 +60,37 @@ async def test_a_yes_sends_the_call_as_it_was_shown() -> None:
         assert await stage.settled() == [{"name": "read", "arguments": {"path": "x"}}]
 
 
+DOCS = 'ask "docs" call on files/read when arg(/path) under "/docs"'
+CROOKED = {"path": "/docs/../etc/passwd"}
+
+
+@pytest.mark.requirement("I10")
+async def test_nobody_is_asked_about_an_argument_that_an_ask_alone_cannot_judge() -> None:
+    person = Person()
+    async with staged(f"policy p v1 {{ {DOCS} }}", person=person) as stage:
+        view = stage.agent().view
+        error = await refusal(view, "files/read", CROOKED)
+        await view.call(Call("files", "read", {"path": "/docs/a"}))
+
+        assert [each.arguments for each in person.asked] == [{"path": "/docs/a"}]
+        assert error.reason is DenyReason.NO_PERMIT
+        assert error.rule == 'nearest "docs" (test.policy:1)'
+        assert "it has no value (the argument is string: it has `..`)" in error.why
+        assert nothing_sent(error)
+
+
+@pytest.mark.requirement("I10")
+async def test_whoever_is_asked_because_a_condition_has_no_value_is_told_so() -> None:
+    person = Person()
+    text = f'policy p v1 {{ permit "read" call on files/read {DOCS} }}'
+    async with staged(text, person=person) as stage:
+        await stage.agent().view.call(Call("files", "read", CROOKED))
+
+        told = '"docs" (test.policy:1) (its condition has no value)'
+        assert [each.rule for each in person.asked] == [told]
+        assert [each["rule"] for each in stage.audit.fields("approval")] == [told]
+
+
 async def test_a_yes_is_on_record_before_the_decision_that_it_led_to() -> None:
     async with staged(EVERYTHING_ASKED, person=Person()) as stage:
         await stage.agent().view.call(Call("files", "read"))
