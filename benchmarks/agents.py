@@ -69,7 +69,7 @@ async def session(stack: AsyncExitStack) -> tuple[ParentSession, ScriptedServer]
     server.add_tool("wait", None)
     document = read_json(json.dumps({"mcpServers": {"echo": {"command": "none"}}}), "bench.json")
     here = Path.cwd()
-    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={}, minimum=None)
     made = ParentSession(
         servers=read_servers(document, source).entries,
         policy=policies.load([policies.Source("bench.policy", POLICY)]),

@@ -73,7 +73,7 @@ async def echo_view(
     servers = {"echo": {"command": command[0], "args": list(command[1:])}}
     document = read_json(json.dumps({"mcpServers": servers}), "bench.json")
     here = Path.cwd()
-    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={}, minimum=None)
     session = ParentSession(
         servers=read_servers(document, source).entries,
         policy=policies.load(

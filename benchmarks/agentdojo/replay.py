@@ -154,7 +154,7 @@ def _handler(world: World, tool: str) -> Callable[[Mapping[str, object]], object
 def _entry(name: str) -> ServerEntry:
     text = json.dumps({"mcpServers": {name: {"command": "none"}}})
     here = Path("/")
-    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={})
+    source = ServersSource(origin=Origin.PROFILE, project=here, home=here, environ={}, minimum=None)
     return read_servers(read_json(text, "servers.json"), source).entries[0]
 
 

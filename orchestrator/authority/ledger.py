@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from orchestrator.core.errors import AuthorityError, DenyReason
-from orchestrator.core.making import maker
 
 __all__ = ["Cell", "CellKind", "Flight", "Flip", "Ledger", "Turn"]
 
@@ -145,9 +144,7 @@ class Flight(Protocol):
         ...
 
 
-# frozen by the type checker alone: at run time it costs three times as much to make, and one is made
-# for each end of an agent
-@dataclass(frozen=TYPE_CHECKING, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
     """What one act of taking back did, in the step in which it did it."""
 
@@ -169,9 +166,6 @@ class Flip:
             "cells": self.cells,
             "stopped": len(self.flights),
         }
-
-
-_new_flip: Final = maker(Flip)
 
 
 class Ledger:
@@ -308,7 +302,7 @@ class Ledger:
                 self.arrive(flight)
                 stopped.append(flight)
                 flight.interrupt(why)
-        return _new_flip(
+        return Flip(
             kind=cell.kind,
             name=cell.name,
             incarnation=cell.incarnation,
