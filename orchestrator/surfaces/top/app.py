@@ -93,6 +93,7 @@ class TopApp(App[None]):
         self._mark: int | None = None
         self._marked_at = 0.0
         self._kept: deque[Mapping[str, Any]] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._since = 0.0
         self._rows: list[Mapping[str, Any]] = []
         self._asks: list[Mapping[str, Any]] = []
         self._chosen = ""
@@ -256,9 +257,12 @@ class TopApp(App[None]):
     async def _follow_all(self) -> None:
         try:
             async for event in await self._session.follow():
+                if not self._kept:  # the first that is known of is where the count begins
+                    self._since = float(event.get("at", 0.0))
                 self._kept.append(cast("Mapping[str, Any]", event))
                 if self._chosen in {"", event.get("agent")}:
-                    self._base.query_one("#events", RichLog).write(Text(event_line(event)))
+                    log = self._base.query_one("#events", RichLog)
+                    log.write(Text(event_line(event, self._since)))
                 if event.get("event") != "CallStarted":
                     await self.renew()
         except RemitError as error:
@@ -319,7 +323,7 @@ class TopApp(App[None]):
         log.clear()
         for event in self._kept:
             if event.get("agent") in {self._chosen, None}:
-                log.write(Text(event_line(event)))
+                log.write(Text(event_line(event, self._since)))
 
     async def _inspect(self) -> None:
         if self._chosen and not self._over:

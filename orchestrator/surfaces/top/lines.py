@@ -57,10 +57,10 @@ def ask_line(row: Mapping[str, Any]) -> str:
     return safe_line(text, reveal=True, chars_max=200)
 
 
-def event_line(event: Mapping[str, Any]) -> str:
-    """Return one event on a line."""
+def event_line(event: Mapping[str, Any], since: float) -> str:
+    """Return one event on a line, with the seconds since `since`, a time of the session's own clock."""
     facts = [f"{name}={event[name]}" for name in _SHOWN if event.get(name) not in (None, "", [])]
-    text = f"{event.get('at', 0):>9.1f}  {event.get('event', '')}  {' '.join(facts)}"
+    text = f"{event.get('at', since) - since:>9.1f}  {event.get('event', '')}  {' '.join(facts)}"
     return safe_line(text, reveal=True, chars_max=200).replace("  ", " ", 1)
 
 

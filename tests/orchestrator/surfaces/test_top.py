@@ -132,7 +132,10 @@ async def test_the_marked_agents_events_and_reach_are_shown(tmp_path: Path):
     async with asking(tmp_path) as (live, task), screen(live) as (app, pilot):
         inspected = app.query_one("#inspected", Static)
         await until(pilot, lambda: "files/read" in str(inspected.render()))
-        await until(pilot, lambda: len(app.query_one("#events", RichLog).lines) > 0)
+        lines = app.query_one("#events", RichLog).lines
+        await until(pilot, lambda: len(lines) > 0)
+        first = "".join(segment.text for segment in next(iter(lines)))
+        assert first.lstrip().startswith("0.0 "), "seconds since the first event, not of the clock"
         task.cancel()
 
 
