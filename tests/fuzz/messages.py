@@ -103,7 +103,6 @@ def _slow(data: bytes) -> Any:
         value = json.loads(
             text, object_pairs_hook=once, parse_constant=_refuse, parse_float=_float, parse_int=_int
         )
-        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return _REFUSED
     marks = _marks(text)
@@ -112,7 +111,21 @@ def _slow(data: bytes) -> Any:
     # only frames that are larger than the bound can be over it
     if marks > SMALL.frame_marks_max and (_opened(data) > 6 or len(data) > SMALL.frame_marks_max):
         return _REFUSED
-    return value
+    return _whole(value)
+
+
+def _whole(value: Any) -> Any:
+    """Return a value with U+FFFD for each half of a surrogate pair, in its names as well."""
+    match value:
+        case str():
+            return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in value)
+        case list():
+            return [_whole(item) for item in cast("list[Any]", value)]
+        case dict():
+            members = cast("dict[str, Any]", value)
+            return {_whole(name): _whole(item) for name, item in members.items()}
+        case _:
+            return value
 
 
 def _refuse(_text: str) -> Any:

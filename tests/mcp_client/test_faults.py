@@ -127,7 +127,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "a bad message fails only its own call": (
         "hostile/test_hostile_servers.py::test_answers_to_ids_that_were_not_asked_reach_nobody",
-        "hostile/test_hostile_servers.py::test_an_answer_nested_too_deep_harms_nothing_else",
+        "hostile/test_hostile_servers.py::test_an_answer_that_cannot_be_read_fails_its_own_call_at_once",
         "mcp_client/protocol/test_jsonrpc.py::test_a_malformed_answer_names_the_one_request_that_it_fails",
     ),
     "the deadline covers the write": (
