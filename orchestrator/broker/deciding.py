@@ -108,11 +108,12 @@ class Deciding:
 
     def _context(self, wish: Wish, labels: frozenset[Label] | None = None) -> Context:
         standing = wish.view.standing
+        # by place: for a class, keywords cost as much again as all that it does
         return Context(
-            arguments=wish.values,
-            labels=standing.labels if labels is None else labels,
-            wall=self._wall(),
-            left=standing.spending.left(),
+            wish.values,
+            standing.labels if labels is None else labels,
+            self._wall(),
+            standing.spending.left(),
         )
 
     def _keep_pins(self, wish: Wish, capability: Capability) -> None:
