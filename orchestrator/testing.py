@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from random import Random
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import anyio.to_thread
 
@@ -41,6 +42,8 @@ class SeededLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._random = Random(seed)
         self._virtual = 0.0
+        self._numbers: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+        self._tasks_seen = 0
         self.steps = 0
         self.before_step: Callable[[int], None] | None = None
 
@@ -58,6 +61,7 @@ class SeededLoop(asyncio.BaseEventLoop):
             self._take_due()
         batch = [handle for handle in self._ready if not handle._cancelled]
         self._ready.clear()
+        batch.sort(key=self._number_of)
         self._random.shuffle(batch)
         for handle in batch:
             if handle._cancelled:
@@ -67,6 +71,21 @@ class SeededLoop(asyncio.BaseEventLoop):
                 self.before_step(self.steps)
             if not handle._cancelled:
                 handle._run()
+
+    def _number_of(self, handle: asyncio.Handle) -> int:
+        """Return the number of the task that a step is of, or tells the end of; 0 for no task.
+
+        Whoever cancels a scope goes through a set of tasks, whose order is that of their addresses:
+        no seed would say what became ready first. A task is numbered at its first step.
+        """
+        for owner in (getattr(handle._callback, "__self__", None), *(handle._args or ())[:1]):
+            if isinstance(owner, asyncio.Task):
+                number = self._numbers.get(owner)
+                if number is None:
+                    self._tasks_seen += 1
+                    number = self._numbers[owner] = self._tasks_seen
+                return number
+        return 0
 
     def _take_due(self) -> None:
         while self._scheduled:

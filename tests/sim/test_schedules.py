@@ -7,7 +7,7 @@ import os
 import pytest
 
 from orchestrator.testing import run_seeded
-from tests.sim.judge import calls_on_the_wire, violations
+from tests.sim.judge import Begun, calls_on_the_wire, violations
 from tests.sim.parts import TEMPLATE, Recorded
 from tests.sim.world import World
 
@@ -46,25 +46,18 @@ def test_no_call_begins_after_its_authority_is_gone_and_every_call_ends(block: i
 
 
 @pytest.mark.sim
-def test_the_same_seed_gives_the_same_schedule() -> None:
-    assert run(7).journal.events == run(7).journal.events
+@pytest.mark.parametrize("seed", [7, 11, 27, 36])
+def test_the_same_seed_gives_the_same_schedule_wherever_its_objects_lie(seed: int) -> None:
+    first = run(seed).journal.events
+    clutter = [bytearray(size) for size in range(10, 4_000, 3)]
+    again = run(seed).journal.events
+    del clutter[::2]
+
+    assert first == again == run(seed).journal.events
 
 
-@pytest.mark.sim
-def test_the_schedules_reach_what_they_are_for() -> None:
-    worlds = [run(seed) for seed in range(150)]
-
-    kinds = {
-        str(event.fields.get("reason", event.kind))
-        for world in worlds
-        for event in world.journal.events
-        if isinstance(event, Recorded)
-    }
-    begun = [frame for world in worlds for frame in calls_on_the_wire(world.journal)]
-    assert len(begun) > 1_000
-    assert sum(frame.name.endswith(TEMPLATE) for frame in begun) > 50
-    assert sum(world.receipts for world in worlds) > 30
-    assert kinds >= {
+REACHED = frozenset(
+    {
         "agent_cancelled",
         "server_removed",
         "server_disabled",
@@ -84,3 +77,27 @@ def test_the_schedules_reach_what_they_are_for() -> None:
         "forbidden",
         "answer_dropped",
     }
+)
+"""What has to have happened to somebody in some schedule; the rarest comes once in two hundred."""
+
+
+@pytest.mark.sim
+def test_the_schedules_reach_what_they_are_for() -> None:
+    kinds: set[str] = set()
+    begun: list[Begun] = []
+    receipts = schedules = 0
+    while schedules < 2_000 and (schedules < 150 or not kinds >= REACHED):
+        world = run(schedules)
+        schedules += 1
+        receipts += world.receipts
+        begun += calls_on_the_wire(world.journal)
+        kinds |= {
+            str(event.fields.get("reason", event.kind))
+            for event in world.journal.events
+            if isinstance(event, Recorded)
+        }
+
+    assert kinds >= REACHED
+    assert len(begun) > 1_000
+    assert sum(frame.name.endswith(TEMPLATE) for frame in begun) > 50
+    assert receipts > 30

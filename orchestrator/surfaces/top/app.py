@@ -258,7 +258,7 @@ class TopApp(App[None]):
         try:
             async for event in await self._session.follow():
                 if not self._kept:  # the first that is known of is where the count begins
-                    self._since = float(event.get("at", 0.0))
+                    self._since = cast("float", event.get("at", 0.0))
                 self._kept.append(cast("Mapping[str, Any]", event))
                 if self._chosen in {"", event.get("agent")}:
                     log = self._base.query_one("#events", RichLog)

@@ -23,7 +23,7 @@ from mcp_client.client.authorizing import connect_authorized
 from tests.mcp_client.auth.kit import authorizing, print_table, turned_away
 from tests.servers.oauth.running import REDIRECT, Browser as Yes, OAuthWorld, oauth_world
 
-LIMITS = AuthLimits(request_seconds_max=0.5, poll_seconds=0.01)
+LIMITS = AuthLimits(request_seconds_max=3.0, poll_seconds=0.01)
 Arrange = Callable[[OAuthWorld], None]
 
 
