@@ -237,6 +237,7 @@ def test_a_history_knows_every_policy_since_one() -> None:
 
 
 def test_a_history_keeps_so_many_policies_and_forgets_the_oldest() -> None:
+    assert POLICIES_KEPT_MAX == 64
     several = sets(POLICIES_KEPT_MAX + 1)
     history = PolicyHistory(several[0])
     for each in several[1:]:
