@@ -63,18 +63,20 @@ class Cell:
         lease_until: when it ends by itself, in the seconds of the session's clock; never later than
             what it stands under.
         turn: its ledger's.
+        second: what else it stands under; None for most.
+        below: the cells that die with this one, as they are kept.
     """
 
     __slots__ = (
-        "_children",
         "_parent",
-        "_second",
+        "below",
         "generation",
         "incarnation",
         "kind",
         "lease_until",
         "name",
         "reason",
+        "second",
         "turn",
         "void_reason",
     )
@@ -99,8 +101,8 @@ class Cell:
         self.void_reason = DenyReason.POLICY_CHANGED
         self.lease_until = lease_until if parent is None else min(lease_until, parent.lease_until)
         self._parent = parent
-        self._second = second
-        self._children: dict[Cell, None] = {}
+        self.second = second
+        self.below: dict[Cell, None] = {}
 
     def __repr__(self) -> str:
         state = self.reason.value if self.reason else "in force"
@@ -108,28 +110,23 @@ class Cell:
 
     def adopt(self, child: Cell) -> None:
         """Let `child` die with this cell."""
-        self._children[child] = None
+        self.below[child] = None
 
     def release(self) -> None:
         """Let what it stands under forget this cell, once it is dead."""
         if self._parent is not None:
             self._parent.forget(self)
-        if self._second is not None:
-            self._second.forget(self)
-
-    def leave_second(self) -> None:
-        """Let both that it stands under forget it: one of them may live on, and would keep it."""
-        if self._second is not None:
-            self.release()
+        if self.second is not None:
+            self.second.forget(self)
 
     def forget(self, child: Cell) -> None:
         """Drop a dead child from the record, so that a long session does not grow."""
-        self._children.pop(child, None)
+        self.below.pop(child, None)
 
     @property
     def children(self) -> tuple[Cell, ...]:
         """The cells that die with this one."""
-        return tuple(self._children)
+        return tuple(self.below)
 
 
 class Flight(Protocol):
@@ -228,16 +225,18 @@ class Ledger:
         self._assert_thread()
         inherited = INHERITED.get(reason, reason)
         killed: list[Cell] = []
-        stack = [cell]
+        dying = [cell]
         turns, self._turn.number = self._turn.number, math.nan
-        while stack:
-            current = stack.pop()
+        for current in dying:  # it grows meanwhile
             if current.reason is None:
                 current.reason = reason if current is cell else inherited
                 current.generation += 1
-                current.leave_second()
                 killed.append(current)
-                stack += current.children
+                # most have neither, and ten thousand may die in one step
+                if current.second is not None:  # one of both may live on, and would keep it
+                    current.release()
+                if current.below:
+                    dying += current.below
         cell.release()
         self._turn.number = turns + 1
         return self._flip(cell, reason, len(killed), self._concerned(killed or [cell]))

@@ -188,9 +188,11 @@ def calling_often(fn: Callable[[], object]) -> Generator[None]:
 def test_who_looks_in_the_midst_of_an_act_is_told_of_each_cell_as_it_is_by_then() -> None:
     ledger = Ledger(thread=lambda: 1)
     others = [ledger.open(kind, "x") for kind in (CellKind.SERVER, CellKind.POLICY)]
-    agents = [ledger.open(CellKind.AGENT, "a")]
+    # each stands under two: to leave the other is a function that begins in the midst
+    agents = [ledger.open(CellKind.AGENT, "a", under=others[1], and_under=others[0])]
     for depth in range(4):
-        agents.append(ledger.open(CellKind.AGENT, f"a/{depth}", under=agents[-1]))
+        name, above = f"a/{depth}", agents[-1]
+        agents.append(ledger.open(CellKind.AGENT, name, under=above, and_under=others[0]))
 
     def stamped(agent: Cell) -> Stamp:
         return Stamp(agent=agent, target=others[0], link=others[0], policy=others[1])
