@@ -123,11 +123,6 @@ class Cell:
         """Drop a dead child from the record, so that a long session does not grow."""
         self.below.pop(child, None)
 
-    @property
-    def children(self) -> tuple[Cell, ...]:
-        """The cells that die with this one."""
-        return tuple(self.below)
-
 
 class Flight(Protocol):
     """Something under way that depends on cells: a call, a wait for a person."""

@@ -96,7 +96,7 @@ def test_the_clean_up_of_an_old_incarnation_does_not_touch_its_successor() -> No
     ledger.revoke(old, DenyReason.SERVER_REMOVED)
 
     assert new.reason is None
-    assert new in session.children
+    assert new in session.below
 
 
 def test_what_happens_to_one_server_leaves_calls_to_another_alone() -> None:
@@ -248,7 +248,7 @@ def test_a_long_session_forgets_what_is_dead() -> None:
         agent = ledger.open(CellKind.AGENT, f"a{number}", under=session)
         ledger.revoke(agent, DenyReason.AGENT_CLOSED)
 
-    assert session.children == ()
+    assert session.below == {}
 
 
 @pytest.mark.requirement("I4", "S-40")
@@ -270,7 +270,7 @@ def test_what_stands_under_two_dies_with_either_in_the_same_step_and_leaves_neit
 
     assert (own.reason, below.reason) == (DenyReason.SERVER_REMOVED, DenyReason.SERVER_REMOVED)
     assert flip.flights == (call,)
-    assert above["server"].children == above["agent"].children == ()
+    assert above["server"].below == above["agent"].below == {}
     other = above["agent" if first == "server" else "server"]
     assert other.reason is None
 
@@ -285,7 +285,7 @@ def test_nothing_is_born_under_two_of_which_one_is_dead(dead: int) -> None:
     with pytest.raises(AuthorityError):
         ledger.open(CellKind.SERVER, "own", under=above[0], and_under=above[1])
 
-    assert above[1 - dead].children == ()
+    assert above[1 - dead].below == {}
 
 
 def test_what_stands_under_two_outlives_no_lease_of_either() -> None:
